@@ -1,0 +1,70 @@
+"""The visible answer: what a person sees of a model's output once its thinking is taken away.
+
+Done once, before every metric. Known forms of thinking: <think>…</think> (also without its opening tag, which chat
+templates put into the prompt), <thinking>, <thought>, <reasoning>, [THINK]…[/THINK], harmony channels
+(<|channel|>analysis … <|channel|>final<|message|>…) and their remains when special tokens were dropped
+("analysis…assistantfinal…"). Every scan is linear.
+"""
+
+from __future__ import annotations
+
+import re
+
+_TAGS = ("think", "thinking", "thought", "reasoning")
+_NAMES = "|".join(_TAGS)
+_OPEN = re.compile(rf"<(?:{_NAMES})>|\[THINK\]", re.IGNORECASE)
+_CLOSE = re.compile(rf"</(?:{_NAMES})>|\[/THINK\]", re.IGNORECASE)
+_CHANNEL_FINAL = re.compile(r"<\|channel\|>\s*final\b[^<]{0,200}<\|message\|>")
+_CHANNEL_ANY = re.compile(r"<\|channel\|>\s*(?:analysis|commentary|thought)\b")
+_HARMONY_END = re.compile(r"<\|(?:return|end|call|start)\|>")
+# harmony with its special tokens dropped by the detokeniser
+_BARE_FINAL = "assistantfinal"
+_BARE_START = re.compile(r"\s*(?:assistant)?(?:analysis|commentary)(?=[A-Z0-9\s\"'(<*\[]|[a-z])")
+
+
+def visible_answer(text: str) -> tuple[str, str]:
+    """Returns (answer, state): state is "ok", "empty" or "truncated" (a thought that never ends)."""
+    answer, truncated = _strip_thinking(text)
+    answer = answer.strip()
+    if answer:
+        return answer, "ok"
+    return "", "truncated" if truncated else "empty"
+
+
+def _strip_thinking(text: str) -> tuple[str, bool]:
+    finals = list(_CHANNEL_FINAL.finditer(text))
+    if finals:
+        rest = text[finals[-1].end() :]
+        end = _HARMONY_END.search(rest)
+        return _strip_tags(rest[: end.start()] if end else rest)
+    if _CHANNEL_ANY.search(text):
+        return "", True
+    if _BARE_START.match(text):
+        at = text.rfind(_BARE_FINAL)
+        if at >= 0:
+            return _strip_tags(text[at + len(_BARE_FINAL) :])
+    return _strip_tags(text)
+
+
+def _strip_tags(text: str) -> tuple[str, bool]:
+    closes = list(_CLOSE.finditer(text))
+    opens = list(_OPEN.finditer(text))
+    if not closes and not opens:
+        return text, False
+    if not opens:
+        # the opening tag stood in the prompt: all before the last close is thought
+        return text[closes[-1].end() :], False
+    kept: list[str] = []
+    position = 0
+    if closes and closes[0].start() < opens[0].start():
+        position = closes[0].end()
+    for opening in opens:
+        if opening.start() < position:
+            continue
+        kept.append(text[position : opening.start()])
+        closing = next((c for c in closes if c.start() >= opening.end()), None)
+        if closing is None:
+            return "".join(kept), True
+        position = closing.end()
+    kept.append(text[position:])
+    return "".join(kept), False
