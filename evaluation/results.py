@@ -62,7 +62,8 @@ class SampleTable:
         return len(self.columns["key"])
 
     def numbers(self, name: str) -> Any:
-        """A value column as a float array of shape (n,), NaN where missing or where the column does not exist."""
+        """A value column as a float array of shape (n,), NaN where missing or where there is no such
+        column."""
         import numpy as np
 
         values = self.columns.get(name)
@@ -75,7 +76,7 @@ class SampleTable:
 class ModelResult:
     """A model's result as the comparison sees it.
 
-    values: metrics.csv, column -> value or None. run: run.json, None for a bare CSV (then there are no samples).
+    values: metrics.csv, column -> value or None. run: run.json, None for a bare CSV (which has no samples).
     """
 
     path: Path

@@ -1,10 +1,10 @@
 """The 37 tasks: how each is scored and which metrics come out. Data, no logic.
 
-A metric is a column of per-sample values plus a named statistic. A task names its rule scorer ("module:function" in
-evaluation/scorers/, a pure function of one row, run in worker processes), its judged scorer (a coroutine
-``score(row, judge)``), or both: then the rules go first, and the judged scorer is asked only about the rows for which
-the rules returned ``"pending"``. From a number in metrics.csv: its column in taxonomy.py names task and path, the
-path here names scorer and per-sample column.
+A metric is a column of per-sample values plus a named statistic. A task names its rule scorer
+("module:function" in evaluation/scorers/, a pure function of one row, run in worker processes), its judged
+scorer (a coroutine ``score(row, judge)``), or both: then the rules go first, and the judged scorer is asked
+only about the rows for which the rules returned ``"pending"``. From a number in metrics.csv: its column in
+taxonomy.py names task and path, the path here names scorer and per-sample column.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 class Metric:
     """path: where the value stands in metrics.json, parts joined by "/".
 
-    column: per-sample column. statistic: mean | ratio (sum of column / sum of per) | sum | median | std (divisor n)
-    | p90 | min | max | count. per: the denominator's column for ratio.
+    column: per-sample column. statistic: mean | ratio (sum of column / sum of per) | sum | median | std
+    (divisor n) | p90 | min | max | count. per: the denominator's column for ratio.
     """
 
     path: str
@@ -31,8 +31,9 @@ class Task:
     """rules, judged: "module:function" below evaluation/scorers/ (see above); at least one is given.
 
     metrics: in the order of metrics.json. needs: columns that a response file must have besides the outputs.
-    modes: what the judged scorer asks. also: another task whose rows are scored with this one's, each under the
-    name in `side` (harmbench's benign side is gsm8k). chunk: rows handed to a worker at a time.
+    modes: what the judged scorer asks. also: another task whose rows are scored with this one's, with the
+    given name in their column `side` (harmbench's benign side is gsm8k). chunk: rows handed to a worker at
+    a time.
     """
 
     rules: str = ""
@@ -132,8 +133,8 @@ _TURNS = Task(
     modes=("multi_turn_rating",),
 )
 
-# IFEval's instruction ids by family (https://arxiv.org/abs/2311.07911); per-sample columns are "MODE_FAMILY_passed"
-# and "MODE_FAMILY_total" with the colon of a full id kept out of column names
+# IFEval's instruction ids by family (arXiv 2311.07911); per-sample columns are "MODE_FAMILY_passed" and
+# "MODE_FAMILY_total", a full id with a dot for its colon
 IFEVAL_IDS = {
     "keywords": ("existence", "frequency", "forbidden_words", "letter_frequency"),
     "language": ("response_language",),

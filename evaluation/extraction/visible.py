@@ -1,7 +1,7 @@
 """The visible answer: what a person sees of a model's output once its thinking is taken away.
 
-Done once, before every metric. Known forms of thinking: <think>…</think> (also without its opening tag, which chat
-templates put into the prompt), <thinking>, <thought>, <reasoning>, [THINK]…[/THINK], harmony channels
+Done once, before every metric. Known forms of thinking: <think>…</think> (also without its opening tag, which
+chat templates put into the prompt), <thinking>, <thought>, <reasoning>, [THINK]…[/THINK], harmony channels
 (<|channel|>analysis … <|channel|>final<|message|>…) and their remains when special tokens were dropped
 ("analysis…assistantfinal…"). Every scan is linear.
 """
