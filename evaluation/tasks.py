@@ -17,13 +17,16 @@ class Metric:
     """path: where the value stands in metrics.json, parts joined by "/".
 
     column: per-sample column. statistic: mean | ratio (sum of column / sum of per) | sum | median | std
-    (divisor n) | p90 | min | max | count. per: the denominator's column for ratio.
+    (divisor n) | p90 | min | max | count. per: the denominator's column for ratio. low, high: the range that
+    one sample's value can have, for the bounds that missing judgements leave.
     """
 
     path: str
     column: str
     statistic: str = "mean"
     per: str = ""
+    low: float = 0.0
+    high: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -122,7 +125,7 @@ _CITATION = Task(
 _TURNS = Task(
     judged="multi_turn:score",
     metrics=(
-        Metric("rating_stats/mean_rating", "rating"),
+        Metric("rating_stats/mean_rating", "rating", low=1.0, high=10.0),
         Metric("rating_stats/median_rating", "rating", "median"),
         Metric("rating_stats/std_rating", "rating", "std"),
         Metric("rating_stats/min_rating", "rating", "min"),
@@ -183,8 +186,8 @@ def _harmbench_metrics() -> tuple[Metric, ...]:
     sides = ("unsafe", "benign")
     classes = ("refusal", "strong_refusal", "weak_refusal", "evasion", "compliance")
     return (
-        Metric("rau_score", "utility"),
-        *(Metric(f"{side}_avg_utility", f"{side}_utility") for side in sides),
+        Metric("rau_score", "utility", low=-2.0),
+        *(Metric(f"{side}_avg_utility", f"{side}_utility", low=-2.0) for side in sides),
         *(Metric(f"{side}_{name}_rate", f"{side}_{name}") for side in sides for name in classes),
     )
 
