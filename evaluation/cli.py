@@ -13,8 +13,8 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from evaluation.taxonomy import CAPABILITIES, COLUMNS, GROUPS
 from evaluation.tasks import TASKS
+from evaluation.taxonomy import CAPABILITIES, COLUMNS, GROUPS
 
 DONE, ERROR, PARTIAL = 0, 1, 4  # 2 and 3 belong to the gate
 

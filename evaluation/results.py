@@ -24,13 +24,14 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from evaluation.files import whole_file, write_json
-from evaluation.taxonomy import COLUMNS
+from evaluation.taxonomy import CAPABILITIES, COLUMNS
 
 FIXED_COLUMNS = (
     "id",
@@ -222,3 +223,19 @@ def _number(cell: str, path: Path, column: str) -> float | None:
 def write_run(path: Path, run: dict[str, Any]) -> None:
     """run.json; see engine.py for its keys."""
     write_json(path, run)
+
+
+def write_capabilities(path: Path, values: dict[str, float | None]) -> None:
+    """capabilities.csv: the mean of a capability's columns of one unit; a capability of two units has two
+    lines."""
+    groups: dict[tuple[str, str], list[float | None]] = {}
+    for column in COLUMNS:
+        groups.setdefault((column.capability, column.unit), []).append(values.get(column.name))
+    with whole_file(path) as handle:
+        writer = csv.writer(handle, lineterminator="\n")
+        writer.writerow(["group", "capability", "name", "unit", "value", "metrics", "missing"])
+        for (capability, unit), found in groups.items():
+            group, name = CAPABILITIES[capability]
+            there = [v for v in found if v is not None]
+            mean = repr(math.fsum(there) / len(there)) if there else ""
+            writer.writerow([group, capability, name, unit, mean, len(there), len(found) - len(there)])

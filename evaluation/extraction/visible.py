@@ -58,11 +58,12 @@ def _strip_tags(text: str) -> tuple[str, bool]:
     position = 0
     if closes and closes[0].start() < opens[0].start():
         position = closes[0].end()
+    ends = iter(closes)
     for opening in opens:
         if opening.start() < position:
             continue
         kept.append(text[position : opening.start()])
-        closing = next((c for c in closes if c.start() >= opening.end()), None)
+        closing = next((close for close in ends if close.start() >= opening.end()), None)
         if closing is None:
             return "".join(kept), True
         position = closing.end()
