@@ -94,7 +94,7 @@ def build_parser() -> Parser:
         "--tasks",
         nargs="+",
         metavar="NAME",
-        help="task names, wildcards, capabilities (H1) or groups (WILL); 'list' shows them (default: all there)",
+        help="names, wildcards, capabilities (H1), groups (WILL); 'list' shows them (default: all there)",
     )
     add("--workers", type=int, metavar="N", help="processes that score by rules (default: one a core)")
     add(

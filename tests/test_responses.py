@@ -275,7 +275,8 @@ def test_visible_answer(output):
 
 
 @pytest.mark.parametrize(
-    "unit", ["<think>", "</think>", "<think></think>", "[THINK]", "<|channel|>final", "<", "analysis", "\n", " "]
+    "unit",
+    ["<think>", "</think>", "<think></think>", "[THINK]", "<|channel|>final", "<", "analysis", "\n", " "],
 )
 def test_visible_answer_is_linear(unit):
     visible_answer(unit * (100_000 // len(unit)))

@@ -32,6 +32,8 @@ def visible_answer(text: str) -> tuple[str, str]:
 
 
 def _strip_thinking(text: str) -> tuple[str, bool]:
+    if "<" not in text and "[" not in text and not _BARE_START.match(text):
+        return text, False  # nearly every answer: no mark of thinking at all
     finals = list(_CHANNEL_FINAL.finditer(text))
     if finals:
         rest = text[finals[-1].end() :]
