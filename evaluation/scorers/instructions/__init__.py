@@ -116,7 +116,7 @@ def _passes(check: Check, text: str, kw: dict[str, Any]) -> bool:
 
 
 def _as_written(row: Row) -> str:
-    """The answer with its outer white space, as the public checker sees it, where no thinking was taken away."""
+    """The answer with its outer white space, as the public checker sees it, where no thinking was cut off."""
     written = text_of(row.get("outputs"))
     return written if written.strip() == row.answer else row.answer
 

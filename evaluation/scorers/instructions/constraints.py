@@ -95,7 +95,7 @@ def _prompt_text(value: Any) -> str:
 
 
 def _instructions(value: Any) -> tuple[list[str], list[dict[str, Any]] | None] | None:
-    """Ids and, where they are told with them, parameters; None where the value holds no list of instructions."""
+    """Ids and, where they come with them, parameters; None where the value lists no instructions."""
     if isinstance(value, str):
         decoded = _decoded(value)
         if isinstance(decoded, str):

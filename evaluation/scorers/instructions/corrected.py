@@ -102,14 +102,23 @@ def postscript(text: str, kw: Kwargs) -> bool:
     marker = kw["postscript_marker"]
     pattern = {"P.P.S": r"p\.\s?p\.\s?s", "P.S.": r"p\.\s?s\."}.get(marker) or re.escape(marker)
     starts = re.compile(pattern, re.IGNORECASE)
-    lines = [line.lstrip(_MARKUP) for line in text.split("\n")]
+    lines = text.split("\n")
     filled = [number for number, line in enumerate(lines) if _LETTER_OR_DIGIT.search(line)]
     for number in filled[1:]:
-        match = starts.match(lines[number])
-        if match:
+        end = _opens_with(starts, lines[number])
+        if end is not None:
             # something has to follow, on its line or below
-            return bool(_LETTER_OR_DIGIT.search(lines[number], match.end())) or number != filled[-1]
+            return bool(_LETTER_OR_DIGIT.search(lines[number], end)) or number != filled[-1]
     return False
+
+
+def _opens_with(pattern: re.Pattern[str], line: str) -> int | None:
+    """Where the pattern ends that the line begins with, before or after Markdown's marks; else None."""
+    for start in (len(line) - len(line.lstrip()), len(line) - len(line.lstrip(_MARKUP))):
+        match = pattern.match(line, start)
+        if match:
+            return match.end()
+    return None
 
 
 def number_bullet_lists(text: str, kw: Kwargs) -> bool:
@@ -135,7 +144,7 @@ def number_highlighted_sections(text: str, kw: Kwargs) -> bool:
 
 def multiple_sections(text: str, kw: Kwargs) -> bool:
     heading = re.compile(re.escape(kw["section_spliter"]) + r"\s?\d")
-    found = sum(1 for line in text.split("\n") if heading.match(line.lstrip(_MARKUP)))
+    found = sum(1 for line in text.split("\n") if _opens_with(heading, line) is not None)
     return found >= kw["num_sections"]
 
 

@@ -171,7 +171,7 @@ def _checked(rows: Any, source: Any) -> list[dict[str, Any]]:
 
 
 def _download() -> list[dict[str, Any]]:
-    """From the hub: by its client where that is installed (it knows proxies and mirrors), else the file itself."""
+    """From the hub: by its client where that is installed (it knows mirrors), else the file itself."""
     try:
         import datasets
     except ImportError:
@@ -187,8 +187,8 @@ def _download() -> list[dict[str, Any]]:
 
 def _message(error: Exception) -> str:
     return (
-        "IFEval: rows without instruction_id_list and kwargs need the public data (google/IFEval), which cannot "
-        f"be loaded: {type(error).__name__}: {error}. These rows stay unscored. Remedy: add the two columns, or "
-        f"name a .jsonl, .json or .parquet copy of the data in {VARIABLE}, or put a .jsonl copy at "
-        f"{cache_file()}, or allow network access."
+        "IFEval: rows without instruction_id_list and kwargs need the public data (google/IFEval), which "
+        f"cannot be loaded: {type(error).__name__}: {error}. These rows stay unscored. Remedy: add the two "
+        f"columns, or name a .jsonl, .json or .parquet copy of the data in {VARIABLE}, or put a .jsonl copy "
+        f"at {cache_file()}, or allow network access."
     )

@@ -90,7 +90,7 @@ def number_placeholders(text: str, kw: Kwargs) -> bool:
 
 
 def bracketed(text: str) -> list[tuple[int, int]]:
-    """(start, end) of each shortest [ … ] within a line: a scan, since the regular expression is quadratic."""
+    """(start, end) of each shortest [ … ] within a line; a scan, as the pattern would be quadratic."""
     found = []
     start = text.find("[")
     while start >= 0:
