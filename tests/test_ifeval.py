@@ -155,6 +155,11 @@ BAD = {
         {"num_paragraphs": float("inf")},
         "bad_kwargs",
     ),
+    "number of 400 digits": (
+        "length_constraints:number_paragraphs",
+        {"num_paragraphs": 10**400},
+        "bad_kwargs",
+    ),
     "truth for number": ("length_constraints:number_paragraphs", {"num_paragraphs": True}, "bad_kwargs"),
     "other relation": (
         "length_constraints:number_words",
@@ -396,6 +401,7 @@ OURS = {
     "bold in a list": ("number_highlighted_sections", {"num_highlights": 1}, "* **a** b", True),
     "list without emphasis": ("number_highlighted_sections", {"num_highlights": 1}, "* a\n* b", False),
     "heading in Markdown": ("multiple_sections", SECTION, "## **Section 1**", True),
+    "heading in a quotation": ("multiple_sections", SECTION, '"Section 1: Go"', True),
     "Infinity is no JSON": ("json_format", {}, "[Infinity]", False),
     "long number": ("json_format", {}, "9" * 5000, True),
     "json fence in capitals": ("json_format", {}, "```JSON\n{}\n```", True),
@@ -459,8 +465,10 @@ EVERY_KWARG = {
     "num_highlights": 2, "section_spliter": "Section", "num_sections": 2, "prompt_to_repeat": "Say it",
     "end_phrase": "bye", "capital_frequency": 2, "capital_relation": "at least",
 }  # fmt: skip
-UNITS = ["[", "{", "(", "1", " ", ";", "!", "\n", "*", "<", "-", '"', "'", "“", ".", "a", "* ", "\n ", "\n*",
-         "P.", "<<a", "[a\n", "1,", "a'", "- ", "*a ", "Section ", "#", "A", "。", "'t", "can", "C+", "`"]  # fmt: skip
+UNITS = [
+    "[", "{", "(", "1", " ", ";", "!", "\n", "*", "<", "-", '"', "'", "“", ".", "a", "* ", "\n ", "\n*", "P.",
+    "<<a", "[a\n", "1,", "a'", "- ", "*a ", "Section ", "#", "A", "。", "'t", "can", "C+", "`",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=ascii)
@@ -472,9 +480,25 @@ def test_no_text_hangs_a_rule(unit):
     assert text.strip() or values["strict_any_passed"] == 0
 
 
-@pytest.mark.parametrize(
-    "junk", [float("nan"), 7, True, "", "[", "{", [[]], [None], {"a": 1}, "x" * 9], ids=repr
-)
+JUNK = {
+    "deep brackets": "[" * 19_000,
+    "deep signs": "[" + "-" * 19_000 + "1]",
+    "bad escape": "['\\d']",
+    "400 digits": 10**400,
+    "NaN": float("nan"),
+    "number": 7,
+    "truth": True,
+    "empty": "",
+    "open bracket": "[",
+    "open brace": "{",
+    "list in list": [[]],
+    "list of null": [None],
+    "object": {"a": 1},
+    "text": "x",
+}
+
+
+@pytest.mark.parametrize("junk", JUNK.values(), ids=JUNK)
 @pytest.mark.parametrize("column", ["instruction_id_list", "kwargs", "meta", "gold", "prompt", "outputs"])
 def test_no_data_raises(column, junk):
     columns = {

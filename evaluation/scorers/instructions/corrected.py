@@ -18,7 +18,7 @@ from evaluation.scorers.instructions.published import CONSTRAINED_OPTIONS, Kwarg
 
 _LETTER_OR_DIGIT = re.compile(r"[^\W_]")
 # marks that may stand before the first word of a line without being part of it
-_MARKUP = " \t#*_>~`"
+_MARKUP = ' \t#*_>~`"“'
 _STOP = re.compile(r"(?<=[。！？｡।۔؟])")
 # contractions and grouped numbers are one word
 _WORD = re.compile(r"\w(?:\w|['’](?=\w)|(?<=\d)[.,](?=\d))*")
