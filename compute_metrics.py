@@ -96,6 +96,19 @@ def build_parser() -> Parser:
         metavar="NAME",
         help="names, wildcards, capabilities (H1), groups (WILL); 'list' shows them (default: all there)",
     )
+    add(
+        "--allow_unsafe_code", action="store_true", help="run model-written code even where no fence holds it"
+    )
+    add("--check", action="store_true", help="only check judge and sandbox for the tasks, score nothing")
+    judge = parser.add_argument_group("judge")
+    judge.add_argument("--judge", metavar="SPEC", help="one judge for all tasks, such as gpt-4o-mini@openai")
+    judge.add_argument(
+        "--estimate", action="store_true", help="count the calls and tokens to come; ask nothing"
+    )
+    judge.add_argument("--max_judge_calls", type=int, metavar="N", help="end judging after N requests")
+    judge.add_argument("--judge_concurrency", type=int, default=64, metavar="N", help="default: %(default)s")
+    judge.add_argument("--judge_cache", metavar="DIR", help="default: .judge_cache in --output_dir")
+    judge.add_argument("--no_judge_cache", action="store_true", help="neither read nor keep verdicts")
     add("--workers", type=int, metavar="N", help="processes that score by rules (default: one a core)")
     add(
         "--log_level",
@@ -113,15 +126,17 @@ def main(arguments: list[str] | None = None) -> int:
         if options.tasks == ["list"]:
             print(task_list())
             return DONE
-        if not options.model_name:
+        if not options.model_name and not options.check:
             raise UsageError("--model_name is missing: name the folder of responses to score.")
-        if options.workers is not None and options.workers < 1:
-            raise UsageError("--workers: at least 1 is needed.")
+        for name in ("workers", "judge_concurrency", "max_judge_calls"):
+            if (getattr(options, name) or 1) < 1:
+                raise UsageError(f"--{name}: at least 1 is needed.")
         tasks = select_tasks(options.tasks)
         set_up_logging(options.log_level)
-        from evaluation.metrics import compute
+        from evaluation.metrics import check, compute
 
-        return compute(options, tasks, TASK_CONFIGS)
+        run = check if options.check else compute
+        return run(options, tasks, TASK_CONFIGS)
     except UsageError as error:
         return fail("compute_metrics.py", str(error))
     except KeyboardInterrupt:

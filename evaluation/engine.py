@@ -277,12 +277,12 @@ def leave_unjudged(run: TaskRun, reason: str) -> None:
 def sample_table(task: str, runs: list[TaskRun]) -> SampleTable:
     """The table of a task from its own run and those of tasks whose rows it also scores.
 
-    With more than one side, keys of the other sides carry their side, so that ids cannot meet.
+    Keys of the other tasks' rows carry their side, so that ids cannot meet.
     """
     samples = []
-    for run in runs:
+    for number, run in enumerate(runs):
         for sample in run.samples:
-            if run.side and run.task != task and sample["key"] is not None:
+            if number and sample["key"] is not None:
                 sample = {**sample, "key": f"{run.side}:{sample['key']}"}
             samples.append(sample)
     names: dict[str, None] = {}

@@ -6,7 +6,6 @@ one rename at the end: a run that dies leaves the former result as it was.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 import math
@@ -24,8 +23,9 @@ from typing import Any
 from evaluation import DEFINITIONS_VERSION
 from evaluation.aggregate import take, task_metrics
 from evaluation.cli import DONE, PARTIAL, UsageError, printable
-from evaluation.engine import TaskRun, WorkerPool, leave_unjudged, run_judged, run_rules, sample_table
+from evaluation.engine import TaskRun, WorkerPool, run_rules, sample_table
 from evaluation.files import safe_name, write_json
+from evaluation.judging import check_judges, judge_entry, judge_waiting
 from evaluation.responses import (
     LoadError,
     ResponseFile,
@@ -61,8 +61,8 @@ def compute(options: Namespace, tasks: tuple[str, ...], configs: Mapping[str, Ma
             )
         log.info("%s: %d of %d tasks have responses in %s", options.model_name, len(runs), len(tasks), folder)
         started = time.perf_counter()
-        _score(runs, options, configs)
-        metrics, entries = _write_tasks(runs, fresh, problems)
+        judging = _score(runs, options, configs)
+        metrics, entries = _write_tasks(runs, fresh, problems, judging)
         if not metrics:
             for problem in problems.values():
                 log.error("%s", printable(problem))
@@ -72,13 +72,16 @@ def compute(options: Namespace, tasks: tuple[str, ...], configs: Mapping[str, Ma
         write_metrics_csv(fresh / "metrics.csv", options.model_name, values)
         write_json(fresh / "metrics.json", without_nan(metrics))
         write_capabilities(fresh / "capabilities.csv", values)
-        run = _run_record(options, folder, entries, absent, problems, time.perf_counter() - started)
+        run = _run_record(options, folder, entries, absent, problems, judging)
+        run["seconds"] = round(time.perf_counter() - started, 3)
         write_json(fresh / "run.json", run)
         _put_in_place(fresh, target)
     print(summary_table(metrics))
     for problem in problems.values():
         print(printable(f"Not scored: {problem}"))
     print(f"Written to {target}/")
+    if judging.get("notice"):
+        print(f"Judged by {options.judge}: {judging['notice']}.")
     return exit_code(options, entries, absent, problems)
 
 
@@ -187,7 +190,11 @@ def _open_tasks(
 # ------------------------------------------------------------------------------------------------ scoring
 
 
-def _score(runs: Mapping[str, list[TaskRun]], options: Namespace, configs: Mapping) -> None:
+def _score(
+    runs: Mapping[str, list[TaskRun]], options: Namespace, configs: Mapping[str, Mapping[str, str]]
+) -> dict[str, Any]:
+    """Rules first, in worker processes; then the judged samples of all tasks together. Returns run.json's
+    "judging"."""
     from tqdm import tqdm
 
     every = [run for of_task in runs.values() for run in of_task]
@@ -203,13 +210,19 @@ def _score(runs: Mapping[str, list[TaskRun]], options: Namespace, configs: Mappi
             bar.set_postfix_str(run.task)
             run_rules(run, pool, advance)
     pool.close()
-    for run in every:
-        leave_unjudged(run, "not_available")
-    asyncio.run(run_judged(every, lambda task: None))  # type: ignore[arg-type,return-value]
+    return judge_waiting(every, options, configs)
+
+
+def check(options: Namespace, tasks: tuple[str, ...], configs: Mapping[str, Mapping[str, str]]) -> int:
+    """--check: what the tasks need besides responses. Returns 0; raises UsageError where something is
+    missing."""
+    for spec, model in check_judges(options, tasks, configs).items():
+        print(printable(f"judge {spec}: answers as {model or 'a model without a name'}"))
+    return DONE
 
 
 def _write_tasks(
-    runs: Mapping[str, list[TaskRun]], fresh: Path, problems: dict[str, str]
+    runs: Mapping[str, list[TaskRun]], fresh: Path, problems: dict[str, str], judging: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Writes every finished table. Returns metrics.json's content and run.json's entries, both by task."""
     metrics: dict[str, Any] = {}
@@ -240,6 +253,7 @@ def _write_tasks(
             "incomplete": any(p.file.incomplete or p.errors for p in parts),
             "warnings": [m for p in parts for m in p.file.warnings],
             "seconds": round(sum(p.seconds for p in parts), 3),
+            **judge_entry(judging, task),
         }
     return metrics, entries
 
@@ -257,7 +271,7 @@ def _run_record(
     entries: Mapping[str, Any],
     absent: Sequence[str],
     problems: Mapping[str, str],
-    seconds: float,
+    judging: Mapping[str, Any],
 ) -> dict[str, Any]:
     manifest = folder / "run.json"
     inference = json.loads(manifest.read_text(encoding="utf-8")) if manifest.exists() else None
@@ -265,12 +279,12 @@ def _run_record(
         "definitions_version": DEFINITIONS_VERSION,
         "model_name": options.model_name,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "seconds": round(seconds, 3),
         "options": {k: v for k, v in vars(options).items() if k not in ("model_name", "log_level")},
         "tasks": dict(entries),
         "absent": list(absent),
         "problems": dict(problems),
-        "demo_judge": False,
+        "demo_judge": "notice" in judging,
+        "judging": dict(judging),
         "inference": inference,
         "packages": _versions(),
     }
