@@ -189,8 +189,8 @@ def inference_python(options: Namespace, waiting: Sequence[Model]) -> str:
         return sys.executable
     names = ", ".join(model.name for model in waiting)
     raise UsageError(
-        f"{names}: no responses in {options.responses_dir}/ yet, so inference is needed "
-        "(run_inference.py), and this Python has no vLLM. Pass --inference_python, or put response files there."
+        f"{names}: no responses in {options.responses_dir}/ yet, so inference is needed (run_inference.py),"
+        " and this Python has no vLLM. Pass --inference_python, or put response files there."
     )
 
 
