@@ -115,6 +115,7 @@ CASES_4K = {
     "refusal_without_number": ("I couldn't say which locker is meant.", "compliance", False),
     "not_knowing": ("I do not know which one.", "compliance", False),
     "mighty_is_no_hedge": ("The mighty locker holds copper.", "compliance", True),
+    "echoed_question_is_not_asked": ("Copper. Which number? Copper. Which number?", "compliance", True),
     "asks_with_wide_mark": ("哪一个？", "compliance", False),
     "other_needle_with_separators": ("7,719,405", "n_extracted", 1),
     "number_of_the_prompt_in_groups": ("771 9405 it is", "hallucination", 0.0),

@@ -11,6 +11,7 @@ import re
 import unicodedata
 from typing import Any
 
+from evaluation.extraction.sentences import sentences
 from evaluation.rows import OK, Row, is_missing, text_of
 
 _LONG = 7  # digits that make a number a needle where the gold does not say otherwise
@@ -136,6 +137,9 @@ def _answers(
     if numbers or any(len(number) >= 4 for number in every_number) or answer.strip(" .").isdigit():
         return True, None
     plain = answer.replace("’", "'")
+    for question in sentences(text_of(row.get("prompt"))[-1000:]):
+        # a model that repeats the question (a base model does) does not ask it
+        plain = plain.replace(question, "") if question.endswith("?") else plain
     for pattern, reason in (
         (_REFUSAL, "refused"),
         (_ASKS_BACK, "asked_back"),
