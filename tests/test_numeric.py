@@ -55,6 +55,7 @@ READINGS = {
     "bold in a sentence": ("She makes **$18** a day at the market of 9 am.", "en", "18"),
     "step heading": ("### Step 1:\n3+4=7\n### Step 2:\n7*2=14", "en", "14"),
     "numbered heading of level 4": ("#### 1. Add\n3 + 4 = 7 apples", "en", "7"),
+    "own next question": ("Answer: 7\n\nQuestion: And how many eggs?\nAnswer: 12", "en", "7"),
     "clock": ("He comes at 3:30", "en", None),
     "date": ("Answer: 12/05/2024", "en", None),
     "number in a word": ("The room x2 holds 7, says B12", "en", "7"),

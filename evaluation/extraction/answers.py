@@ -147,6 +147,15 @@ def last_line(text: str) -> str:
     return strip_markup(text).strip().rpartition("\n")[2].strip()
 
 
+_NEXT_QUESTION = re.compile(r"\n\s{0,9}(?:Question|Q|Problem|Input|User|Human)\s?\d{0,3}\s?:")
+
+
+def before_next_question(text: str) -> str:
+    """The text up to where the model asks itself a further question ("\\nQuestion: …"), as base models do; else all."""
+    match = _NEXT_QUESTION.search(text)
+    return text[: match.start()] if match else text
+
+
 def last_conclusion(text: str) -> str | None:
     """The last sentence that opens with a word of conclusion (so, thus, therefore, finally …), without that word."""
     for sentence in reversed(sentences(strip_markup(text))):

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 
-from evaluation.extraction.answers import boxes, labelled, sentences, strip_markup
+from evaluation.extraction.answers import before_next_question, boxes, labelled, sentences, strip_markup
 
 # languages that write 3,5 for three and a half, and 1.234 for a thousand
 COMMA_DECIMAL = frozenset(
@@ -318,6 +318,9 @@ def answer_number(text: str, language: str = "en") -> Number | None:
     The last of: "Answer: …" (also "The answer is …", other languages, "#### …") and closed boxes; without a readable one
     the last number of the last sentence that is not a remark; without digits, numerals in words.
     """
+    head = before_next_question(text)
+    if head != text and (re.search(r"^A:", head, re.MULTILINE) or labelled(prepare(head)) or boxes(head)):
+        text = head  # a base model that goes on with questions of its own
     plain = prepare(text)
     marks = [(mark.start, mark) for mark in labelled(plain)] + [
         (start, content) for start, content in boxes(plain)
