@@ -13,7 +13,9 @@ from evaluation.rows import make_row
 from evaluation.scoring import score_by_rules, score_row
 from tests.conftest import golden_rows
 
-ROWS = [r for name in ("mc_mmlu", "mc_other") for r in golden_rows(f"knowledge_reasoning_format/{name}.jsonl")]
+ROWS = [
+    r for name in ("mc_mmlu", "mc_other") for r in golden_rows(f"knowledge_reasoning_format/{name}.jsonl")
+]
 
 
 class Replay:
@@ -195,7 +197,26 @@ def test_wrapping_keeps_the_verdict(wrapping, letter, correct):
     assert (score["correct"], score["extracted"]) == (correct, letter)
 
 
-@pytest.mark.parametrize("piece", ["[", "{", "(", "7", " ", ";", "!", "\n", "A ", "A,", "the ", "Answer: ", "so A ", "answer is ", "\\boxed{"])
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "[",
+        "{",
+        "(",
+        "7",
+        " ",
+        ";",
+        "!",
+        "\n",
+        "A ",
+        "A,",
+        "the ",
+        "Answer: ",
+        "so A ",
+        "answer is ",
+        "\\boxed{",
+    ],
+)
 def test_long_repetition_is_read_or_refused(piece):
     text = piece * (100_000 // len(piece))
     read_letter(f"x{text}", TEN)

@@ -58,6 +58,7 @@ READINGS = {
     "own next question": ("Answer: 7\n\nQuestion: And how many eggs?\nAnswer: 12", "en", "7"),
     "clock": ("He comes at 3:30", "en", None),
     "date": ("Answer: 12/05/2024", "en", None),
+    "date in words": ("Answer: May 5, 2023", "en", None),
     "number in a word": ("The room x2 holds 7, says B12", "en", "7"),
     "million": ("Answer: $2 million", "en", "2000000"),
     "power of ten": (r"Answer: $1.5 \times 10^{3}$", "en", "1500"),
@@ -93,7 +94,12 @@ def test_both_meanings_of_a_percentage_and_of_a_german_comma():
     assert not answer_number("Answer: 1,234").equals(Fraction("1.234"))
 
 
-GOLDS = {"solution": ("2*3=<<2*3=6>>6\n#### 1,006", "1006"), "plain": ("7", "7"), "decimal": ("3.5", "7/2"), "none": ("", None)}  # fmt: skip
+GOLDS = {
+    "solution": ("2*3=<<2*3=6>>6\n#### 1,006", "1006"),
+    "plain": ("7", "7"),
+    "decimal": ("3.5", "7/2"),
+    "none": ("", None),
+}
 
 
 @pytest.mark.parametrize(("text", "value"), GOLDS.values(), ids=GOLDS)

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import pytest
 
+from evaluation.extraction.literals import gold_texts
+from evaluation.extraction.mentions import short_answer
 from evaluation.extraction.normalise import contains, words
 from evaluation.rows import make_row
-from evaluation.scorers.short_answer import gold_texts, same_answer, short_answer, yes_or_no
+from evaluation.scorers.short_answer import same_answer, yes_or_no
 from evaluation.scoring import score_by_rules
 from tests.conftest import golden_rows
 
 OPEN = [r for name in ("popqa", "xtreme") for r in golden_rows(f"knowledge_reasoning_format/{name}.jsonl")]
 PASSAGE = [
-    row for name in ("hotpotqa", "boolq") for row in golden_rows(f"context_scope_safety_citation/{name}.subset.jsonl")
+    row
+    for name in ("hotpotqa", "boolq")
+    for row in golden_rows(f"context_scope_safety_citation/{name}.subset.jsonl")
 ]
 # whole words cannot be had without segmenting or stemming (ERRATA: "Words inside words")
 SET_ASIDE = {"xtreme.cjk_inside_word.1": "segmentation", "xtreme.gold_dict_answers_start.3": "inflection"}
@@ -22,11 +26,15 @@ NOT_ANSWERED = {"popqa.think_only_mention.3": "the thought never becomes an answ
 EVIDENCE_SET_ASIDE = {f"boolq.subset/{n}" for n in ("022", "023", "025", "038")}
 
 
-@pytest.mark.parametrize("golden", [r for r in OPEN if r["id"] not in SET_ASIDE], ids=lambda golden: golden["id"])
+@pytest.mark.parametrize(
+    "golden", [r for r in OPEN if r["id"] not in SET_ASIDE], ids=lambda golden: golden["id"]
+)
 def test_golden_open_row(golden):
     expected = {**golden["reference"], **golden.get("right", {})}
     if golden.get("batch"):
-        scores = [score_by_rules(make_row(golden["task"], columns))["correct"] for columns in golden["inputs"]]
+        scores = [
+            score_by_rules(make_row(golden["task"], columns))["correct"] for columns in golden["inputs"]
+        ]
         assert sum(scores) / len(scores) == expected["accuracy"]
         return
     score = score_by_rules(make_row(golden["task"], golden["inputs"]))
@@ -67,6 +75,9 @@ OPEN_FAULTS = {
     "labelled answer": ("Oslo and Bergen come to mind.\nAnswer: Bergen", ["Oslo"], False),
     "bold": ("It is **Bergen**.", ["Bergen"], True),
     "gold with a comma": ("She lives in Paris, France now", ["Paris, France"], True),
+    "letter at the end": ("It has vitamin C", ["Vitamin A"], False),
+    "letter that looks like an article": ("Her grade was A", ["A"], True),
+    "own next question": ("Oslo\nQ: And the capital of Peru?\nA: Lima", ["Lima"], False),
     "hyphen": ("Saint Denis", ["Saint-Denis"], True),
     "point in a number": ("3.5", ["35"], False),
     "thousands": ("12,450 people", ["12450"], True),
@@ -184,7 +195,9 @@ def test_words():
     assert words("The") == ["the"] and contains("İzmir", "izmir") and not contains("bank", "banker")
 
 
-@pytest.mark.parametrize("piece", ["[", "{", "(", "7", " ", ";", "!", "\n", "x ", "not x, ", "x or ", "Answer: ", "X ", "昆"])
+@pytest.mark.parametrize(
+    "piece", ["[", "{", "(", "7", " ", ";", "!", "\n", "x ", "not x, ", "x or ", "Answer: ", "X ", "昆"]
+)
 @pytest.mark.parametrize("task", ["popqa.subset", "hotpotqa.subset", "boolq.subset"])
 def test_long_repetition_is_read_or_refused(task, piece):
     text = piece * (100_000 // len(piece))

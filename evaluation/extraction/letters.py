@@ -1,26 +1,25 @@
-"""Reading the chosen option's letter out of an answer, and the options out of whatever form a task's data has.
+"""Reading the chosen option's letter out of an answer, and the options out of whatever form a task's data
+has.
 
 Example: options_of(["A. basalt", "B. quartz"]) gives labels ("A", "B") and texts ("basalt", "quartz");
 read_letter("So it is quartz. The answer is **(B)**.", those) gives "B"; "A or B" gives None.
 
-A letter counts only as a standalone upper-case label of this item's options, at a place where an answer stands: alone,
-behind a label or a cue ("the answer is", "I choose"), in a box, first before its punctuation, or alone at the end. The
-article "A" and the pronoun "I" stand at none of them. All scans are linear.
+A letter counts only as a standalone upper-case label of this item's options, at a place where an answer
+stands: alone, behind a label or a cue ("the answer is", "I choose"), in a box, first before its punctuation,
+or alone at the end. The article "A" and the pronoun "I" stand at none of them. All scans are linear.
 """
 
 from __future__ import annotations
 
-import ast
-import json
 import re
 import unicodedata
-import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
 from evaluation.extraction.answers import before_next_question, boxes, json_answer, labelled, strip_markup
+from evaluation.extraction.literals import literal
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -53,12 +52,12 @@ _ITEM = re.compile(r"\s{0,9}\(?([A-Z])(?:[.):]|\s-)(?:\s+|$)")
 
 
 def options_of(choices: Any) -> Options:
-    """The options in `choices`: a list or array of texts (with or without "A. "), a mapping of letters to texts, ARC's
-    {"label": […], "text": […]}, any of these as JSON or Python text, or running text ("A: quartz B: basalt", one a line).
-    Nothing readable gives no labels."""
+    """The options in `choices`: a list or array of texts (with or without "A. "), a mapping of letters to
+    texts, ARC's {"label": […], "text": […]}, any of these as JSON or Python text, or running text ("A: quartz
+    B: basalt", one a line). Nothing readable gives no labels."""
     if isinstance(choices, str):
-        parsed = _literal(choices)
-        return options_of(parsed) if parsed is not None else _from_text(choices)
+        parsed = literal(choices)
+        return options_of(parsed) if isinstance(parsed, (list, tuple, dict)) else _from_text(choices)
     if hasattr(choices, "tolist"):
         return options_of(choices.tolist())
     if isinstance(choices, dict):
@@ -66,23 +65,6 @@ def options_of(choices: Any) -> Options:
     if isinstance(choices, (list, tuple)):
         return _from_items([_item_text(item) for item in choices][: len(LETTERS)])
     return Options((), ())
-
-
-def _literal(text: str) -> Any:
-    """The list or mapping that a text writes in JSON or Python; None for other text. Never evaluates."""
-    text = text.strip()
-    if not text.startswith(("[", "{", "(")) or len(text) > 200_000:
-        return None
-    for parse in (json.loads, ast.literal_eval):
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                value = parse(text)
-        except (ValueError, SyntaxError, RecursionError, MemoryError):
-            continue
-        if isinstance(value, (list, dict, tuple)):
-            return value
-    return None
 
 
 def _item_text(item: Any) -> str:
@@ -95,7 +77,10 @@ def _from_mapping(choices: dict[Any, Any]) -> Options:
     labels, texts = choices.get("label"), choices.get("text", choices.get("choices"))
     if isinstance(texts, (list, tuple)):
         if isinstance(labels, (list, tuple)) and len(labels) == len(texts):
-            named = {str(label).strip().upper(): _item_text(text) for label, text in zip(labels, texts, strict=True)}
+            named = {
+                str(label).strip().upper(): _item_text(text)
+                for label, text in zip(labels, texts, strict=True)
+            }
             if all(label in LETTERS and len(label) == 1 for label in named):
                 return Options(tuple(named), tuple(named.values()))
         return options_of(list(texts))
@@ -115,7 +100,8 @@ def _from_items(items: list[str]) -> Options:
 
 
 def _from_text(text: str) -> Options:
-    """Running text: labels at the starts of lines where there are two or more, else A, B, C … in their order."""
+    """Running text: labels at the starts of lines where there are two or more, else A, B, C … in their
+    order."""
     lines = [line for line in text.split("\n") if line.strip()]
     starts = [line for line in lines if _ITEM.match(line)]
     if len(starts) >= 2:
@@ -138,21 +124,31 @@ def _from_text(text: str) -> Options:
 _WRAPPER = re.compile(r"\\(?:text|mathrm|mathbf|textbf|mathit|mbox)\s?\{([^{}]{0,500})\}")
 _MATHS = re.compile(r"\\[()\[\]]|\$+")
 _SURELY = (
-    r"(?i:(?:\s|,)*(?:indeed|clearly|definitely|certainly|obviously|probably|likely|most|therefore|thus|then|simply|really|"
-    r"surely|actually|just|both|the|letter|option|choice|answer|number|alternative|statement|[:-])(?=[\s:*(-]))*"
+    r"(?i:(?:\s|,)*(?:indeed|clearly|definitely|certainly|obviously|probably|likely|most|therefore|thus"
+    r"|then|simply|really|"
+    r"surely|actually|just|both|the|letter|option|choice|answer|number|alternative|statement"
+    r"|[:-])(?=[\s:*(-]))*"
 )
 _VERB = r"(?:is|was|be|are|must be|would be|should be|will be|seems? to be|appears? to be|has to be)"
 _STRONG_CUE = (
-    rf"(?i:\b(?:answer|option|choice|alternative|statement|letter|response|one)\s(?:\w+\s){{0,3}}?{_VERB}\s?:?"
+    rf"(?i:\b(?:answer|option|choice|alternative|statement|letter|response"
+    rf"|one)\s(?:\w+\s){{0,3}}?{_VERB}\s?:?"
     r"|\b(?:i|we)(?:'d|'ll|\swould|\swill)?\s(?:pick|choose|select|say|guess|chose|go\swith|opt\sfor|answer)"
     r"|\bmy\s(?:\w+\s)?(?:answer|choice|pick)(?:\sis)?\s?:?)"
 )
 _WEAK_CUE = (
-    r"(?i:\b(?:so|thus|hence|therefore|namely|pick|choose|select|go\swith|points?\sto|corresponds\sto|leaves|i\.e\.)"
+    r"(?i:\b(?:so|thus|hence|therefore|namely|pick|choose|select|go\swith|points?\sto|corresponds\sto"
+    r"|leaves|i\.e\.)"
     r"(?:\s?,)?(?:\s(?:it\sis|it's|this\sis|we\shave))?)"
 )
-_END = r"(?=\s{0,3}(?:[.,;:!?)\]}*。，、；]|$|\n|\"|'|(?:because|since|as|which|for|due)\b|[-–—(]|is\s(?:correct|right|true)))"
-_REJECTED = re.compile(r"\b(?:not|n't|never|wrong|incorrect|false|eliminat\w*|rul(?:e|ed|ing) out|reject\w*|unlikely|or)\b|n't\b", re.I)
+_END = (
+    r"(?=\s{0,3}(?:[.,;:!?)\]}*。，、；]|$|\n|\"|'|(?:because|since|as|which|for|due)\b|[-–—(]|is\s(?:correct"
+    r"|right|true)))"
+)
+_REJECTED = re.compile(
+    r"\b(?:not|never|wrong|incorrect|false|eliminat\w*|rul(?:e|ed|ing) out|reject\w*|unlikely|or)\b|n't\b",
+    re.I,
+)
 
 
 _MOST_PLACES = 100  # a looping model repeats its labels for ever
@@ -167,22 +163,27 @@ def _patterns(names: tuple[str, ...]) -> dict[str, re.Pattern[str]]:
         "head": re.compile(rf"{_SURELY}\s{{0,3}}{label}(?!\w){_END}"),
         "cue": re.compile(
             rf"(?:{_STRONG_CUE}{_SURELY}\s{{0,3}}{label}(?!\w){_END})"
-            rf"|(?:{_WEAK_CUE}{_SURELY.replace('both|', '')}\s{{0,3}}{label.replace('label', 'weak')}(?!\w)(?=\s?(?:[.;!]|$|\n)))"
+            rf"|(?:{_WEAK_CUE}{_SURELY}\s{{0,3}}{label.replace('label', 'weak')}(?!\w)(?=\s?(?:[.;!]|$|\n)))"
         ),
         "start": re.compile(rf"{label}(?:\s?[.):](?!\w)|\s{{0,9}}(?:\n|$)|,\s|\s[-–—]\s)"),
         "end": re.compile(rf"(?:^|[.!?:;\n]\s{{0,3}}){label}[.!]?$"),
-        "mention": re.compile(rf"(?i:\b(?:option|choice|answer|alternative))\s\(?(?P<label>{one})\)?(?!\w)(?! \w+ ?=)"),
-        "next": re.compile(rf"\s?(?:,|/|&|or|and|,\s?(?:or|and))\s?\(?(?:{one})\)?(?=\s?(?:[,./&;!)]|$|\n|(?:or|and)\b))"),
+        "mention": re.compile(
+            rf"(?i:\b(?:option|choice|answer|alternative))\s\(?(?P<label>{one})\)?(?!\w)(?! \w+ ?=)"
+        ),
+        "next": re.compile(
+            rf"\s?(?:,|/|&|or|and|,\s?(?:or|and))\s?\(?(?:{one})\)?(?=\s?(?:[,./&;!)]|$|\n|(?:or|and)\b))"
+        ),
         "item": re.compile(rf"^\s{{0,9}}\(?(?P<label>{one})[.):]\s", re.MULTILINE),
     }  # fmt: skip
 
 
 def read_letter(answer: str, options: Options) -> str | None:
-    """The label of the option that `answer` chooses; None where rules cannot tell (no choice, two choices, prose).
+    """The label of the option that `answer` chooses; None where rules cannot tell (no choice, two choices,
+    prose).
 
-    answer: the visible answer. options: of options_of. A result is always one of options.labels. Where several choices
-    stand in the text the last one counts; an option's own text in place of its letter counts where it is the whole answer,
-    the whole value of "Answer: …" or the whole content of a box.
+    answer: the visible answer. options: of options_of. A result is always one of options.labels. Where
+    several choices stand in the text the last one counts; an option's own text in place of its letter counts
+    where it is the whole answer, the whole value of "Answer: …" or the whole content of a box.
     """
     names = options.labels + tuple(options.aliases)
     if not names or not answer.strip():
@@ -235,11 +236,16 @@ def _whole(text: str, options: Options, patterns: dict[str, re.Pattern[str]]) ->
 
 
 def label_of_text(text: str, options: Options) -> str | None:
-    """The label of the one option whose text is `text`, case, outer punctuation and white space aside; else None."""
+    """The label of the one option whose text is `text`, case, outer punctuation and white space aside; else
+    None."""
     if len(text) > 100 + max(map(len, options.texts), default=0):
         return None
     key = _key(text)
-    labels = [label for label, option in zip(options.labels, options.texts, strict=True) if key and _key(option) == key]
+    labels = [
+        label
+        for label, option in zip(options.labels, options.texts, strict=True)
+        if key and _key(option) == key
+    ]
     return labels[0] if len(labels) == 1 else None
 
 
@@ -266,7 +272,8 @@ def _contradicts(rest: str, letter: str, options: Options) -> bool:
 
 
 def _by_place(text: str, options: Options, patterns: dict[str, re.Pattern[str]]) -> str | None:
-    """The choice by where a letter stands: alone at the end, first of all, or named as "option C" throughout."""
+    """The choice by where a letter stands: alone at the end, first of all, or named as "option C"
+    throughout."""
     end = patterns["end"].search(text, max(0, len(text) - 24))
     if end and not (end.start() == 0 and len(text) > 24):
         return _named(end["label"], options)

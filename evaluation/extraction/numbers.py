@@ -1,10 +1,11 @@
 r"""Reading the number that an answer states out of its text, exactly.
 
-Example: "She sells 3 boxes for $1,234 each.\n**Answer:** $2{,}468 (see step 2)" reads 2468; with language "de" the text
-"Antwort: 1.234,5" reads 1234.5. Values are Fractions: 400 digits, 3/4 and 1e-3 keep their exact value.
+Example: "She sells 3 boxes for $1,234 each.\n**Answer:** $2{,}468 (see step 2)" reads 2468; with language
+"de" the text "Antwort: 1.234,5" reads 1234.5. Values are Fractions: 400 digits, 3/4 and 1e-3 keep their exact
+value.
 
-The last labelled or boxed answer counts; without one, the last number of the last sentence that is not a remark ("Let me
-know …", "Confidence: 95%"). No text is ever evaluated, and every scan is linear.
+The last labelled or boxed answer counts; without one, the last number of the last sentence that is not a
+remark ("Let me know …", "Confidence: 95%"). No text is ever evaluated, and every scan is linear.
 """
 
 from __future__ import annotations
@@ -16,10 +17,44 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 
 from evaluation.extraction.answers import before_next_question, boxes, labelled, sentences, strip_markup
+from evaluation.extraction.number_words import cjk_value, written_number
 
 # languages that write 3,5 for three and a half, and 1.234 for a thousand
 COMMA_DECIMAL = frozenset(
-    "de fr es it pt nl ru uk pl cs sk tr vi id sv da no nb fi el ro hu bg hr sl sr et lv lt ca gl eu".split()
+    [
+        "de",
+        "fr",
+        "es",
+        "it",
+        "pt",
+        "nl",
+        "ru",
+        "uk",
+        "pl",
+        "cs",
+        "sk",
+        "tr",
+        "vi",
+        "id",
+        "sv",
+        "da",
+        "no",
+        "nb",
+        "fi",
+        "el",
+        "ro",
+        "hu",
+        "bg",
+        "hr",
+        "sl",
+        "sr",
+        "et",
+        "lv",
+        "lt",
+        "ca",
+        "gl",
+        "eu",
+    ]
 )
 _MOST_DIGITS = 4000  # Python refuses to convert longer ones; no answer is that long
 _MOST_EXPONENT = 400
@@ -27,8 +62,9 @@ _MOST_EXPONENT = 400
 
 @dataclass(frozen=True)
 class Number:
-    """A number in a text. value: exact. others: other values that the same writing may mean ("50%" is 50 or 1/2; "1,234"
-    in German is 1.234 or 1234). start, end: where it stands in prepare(text). text: how it is written there."""
+    """A number in a text. value: exact. others: other values that the same writing may mean ("50%" is 50 or
+    1/2; "1,234" in German is 1.234 or 1234). start, end: where it stands in prepare(text). text: how it is
+    written there."""
 
     value: Fraction
     others: tuple[Fraction, ...]
@@ -37,7 +73,8 @@ class Number:
     text: str
 
     def equals(self, other: Fraction, tolerance: Fraction = Fraction(1, 1_000_000)) -> bool:
-        """Whether one of the meanings is `other`, within an absolute tolerance (1e-6, as GSM8K's published check)."""
+        """Whether one of the meanings is `other`, within an absolute tolerance (1e-6, as GSM8K's published
+        check)."""
         return any(abs(value - other) <= tolerance for value in (self.value, *self.others))
 
 
@@ -60,15 +97,24 @@ _LATEX = (
     (re.compile(r"\\([$%#&_{} ])"), r"\1"),
 )
 _ANNOTATION = re.compile(r"<<[^<>\n]{0,200}>>")  # GSM8K's calculator notes: 9*60=<<9*60=540>>540
+_MONTH = (
+    r"(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?|Sept?(?:ember)?"
+    r"|Oct(?:ober)?"
+    r"|Nov(?:ember)?|Dec(?:ember)?)\.?"
+)
+_FULL_DATE = re.compile(
+    rf"\b{_MONTH} \d{{1,2}}(?:st|nd|rd|th)?,? \d{{4}}\b|\b\d{{1,2}}(?:st|nd|rd|th)? {_MONTH},? \d{{4}}\b"
+)
 _HASHES = re.compile(
     r"^[ \t]{0,3}#{4}[ \t]{0,3}+(?=[-+]?\s?[$€£]?\s?[\d.])(?!\d{1,3}[.)]\s+\S)", re.MULTILINE
 )
 
 
 def prepare(text: str) -> str:
-    """Text in which numbers are written plainly: ASCII digits and minus, no Markdown, no LaTeX marks, no currency signs."""
+    """Text in which numbers are written plainly: ASCII digits and minus, no Markdown, no LaTeX marks, no
+    currency signs."""
     text = _HASHES.sub("Answer: ", text)
-    text = _ANNOTATION.sub("", strip_markup(text))
+    text = _FULL_DATE.sub(" ", _ANNOTATION.sub("", strip_markup(text)))
     text = text.translate(_SUPERSCRIPT)
     text = "".join(f" {_VULGAR[char]}" if char in _VULGAR else char for char in text)
     text = text.translate(_MINUS)
@@ -109,8 +155,10 @@ _MYRIAD = re.compile(
 )
 # a number after these words names a place in the text, it is no result
 _REFERENCE = re.compile(
-    r"(?:\b(?:step|question|problem|part|example|exercise|equation|eq|figure|fig|table|page|section|chapter|line|option|"
-    r"case|day|note|ref|schritt|frage|aufgabe|étape|etape|question|paso|pregunta|passo|шаг|шаге|вопрос|hatua|swali)s?"
+    r"(?:\b(?:step|question|problem|part|example|exercise|equation|eq|figure|fig|table|page|section"
+    r"|chapter|line|option|"
+    r"case|day|note|ref|schritt|frage|aufgabe|étape|etape|question|paso|pregunta|passo|шаг|шаге|вопрос"
+    r"|hatua|swali)s?"
     r"|步骤|第|ステップ|問題|ধাপ|దశ|ขั้นตอนที่|ข้อ|الخطوة)\.? ?(?:no\.? ?|number )?[(#]?$|(?<!#)#$",
     re.IGNORECASE,
 )
@@ -118,8 +166,9 @@ _CODES = re.compile(r"(?:USD|EUR|GBP|Rs|INR|JPY|CNY|RMB|CHF|CAD|AUD|US|R)$")
 
 
 def numbers(text: str, language: str = "en") -> list[Number]:
-    """The numbers of a prepared text (see prepare) in their order; clock times, dates, exponents of units, numbers inside
-    words ("x2") and references ("step 3") are none. language: ISO code, for decimal marks and grouping."""
+    """The numbers of a prepared text (see prepare) in their order; clock times, dates, exponents of units,
+    numbers inside words ("x2") and references ("step 3") are none. language: ISO code, for decimal marks and
+    grouping."""
     found: list[Number] = []
     position = 0
     run_pattern = _RUN_SPACED if language in COMMA_DECIMAL else _RUN
@@ -152,12 +201,13 @@ def _number_at(text: str, match: re.Match[str], language: str) -> tuple[Number |
 
 
 def _before(text: str, start: int) -> tuple[int, int, bool]:
-    """(sign, where the number begins, whether it is part of something else: a word, an exponent, a reference)."""
+    """(sign, where the number begins, whether it is part of something else: a word, an exponent, a
+    reference)."""
     before = text[max(0, start - 24) : start]
     char = before[-1:]
     if char.isalpha() and ord(char) < 0x590 and not _CODES.search(before):
         return 1, start, True
-    if char in "^_" and char or before.endswith(("^{", "^ ", "_{")) or re.search(r"\w\*\*$", before):
+    if (char in "^_" and char) or before.endswith(("^{", "^ ", "_{")) or re.search(r"\w\*\*$", before):
         return 1, start, True
     if _REFERENCE.search(before):
         return 1, start, True
@@ -168,7 +218,8 @@ def _before(text: str, start: int) -> tuple[int, int, bool]:
 
 
 def _after(text: str, end: int, meanings: list[Fraction]) -> tuple[list[Fraction], int]:
-    """The meanings once what follows the digits is taken in (fraction, exponent, scale, percent), and where it ends."""
+    """The meanings once what follows the digits is taken in (fraction, exponent, scale, percent), and where
+    it ends."""
     value = meanings[0]
     if (mixed := _MIXED.match(text, end)) and 0 < int(mixed[1]) < int(mixed[2]) and value.denominator == 1:
         return [value + Fraction(int(mixed[1]), int(mixed[2]))], mixed.end()
@@ -184,7 +235,7 @@ def _after(text: str, end: int, meanings: list[Fraction]) -> tuple[list[Fraction
     if scale := _SCALE.match(text, end):
         return [value * _SCALES[scale[1].lower()]], scale.end()
     if myriad := _MYRIAD.match(text, end):
-        whole = _cjk(myriad.group(), start=value)
+        whole = cjk_value(myriad.group(), start=value)
         return ([whole] if whole is not None else meanings), myriad.end()
     if percent := _PERCENT.match(text, end):
         return [value, value / 100], percent.end()
@@ -192,7 +243,8 @@ def _after(text: str, end: int, meanings: list[Fraction]) -> tuple[list[Fraction
 
 
 def _value(run: str, language: str) -> list[Fraction]:
-    """The meanings of digits with marks between them, the likeliest first; [] for what is no single number."""
+    """The meanings of digits with marks between them, the likeliest first; [] for what is no single
+    number."""
     if len(run) > _MOST_DIGITS:
         return []
     run = re.sub(rf"[ '’{_GROUPING}٬]", "", run)
@@ -227,82 +279,13 @@ def _decimals(text: str) -> list[Fraction]:
         return []
 
 
-_CJK_DIGITS = {char: value for value, chars in enumerate(("〇零", "一壱", "二两兩弐", "三参", "四", "五", "六", "七", "八", "九"))
-               for char in chars}  # fmt: skip
-_CJK_SMALL = {"十": 10, "拾": 10, "百": 100, "百": 100, "千": 1000, "백": 100, "천": 1000}
-_CJK_LARGE = {"万": 10**4, "萬": 10**4, "만": 10**4, "億": 10**8, "亿": 10**8, "억": 10**8, "兆": 10**12}
-_CJK_RUN = re.compile(r"[〇零一壱二两兩弐三参四五六七八九十拾百千万萬億亿兆]++")
-
-
-def _cjk(text: str, start: Fraction | None = None) -> Fraction | None:
-    """The value of Chinese or Japanese numerals ("四十二", "二〇二四"), also with digits before and between ("3万5千")."""
-    total, section, current = Fraction(0), Fraction(0), start
-    for token in re.findall(r"\d+|\D", text[:60]):
-        if token in _CJK_LARGE:
-            whole = section + (current or 0)
-            total, section, current = total + (whole or 1) * _CJK_LARGE[token], Fraction(0), None
-        elif token in _CJK_SMALL:
-            section, current = section + (1 if current is None else current) * _CJK_SMALL[token], None
-        elif token in _CJK_DIGITS:
-            current = _CJK_DIGITS[token] + (current * 10 if current is not None else 0)
-        elif token.isdigit():
-            current = Fraction(int(token))
-        else:
-            return None
-    return total + section + (current or 0)
-
-
-_UNITS = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-    "eighteen nineteen"
-).split()
-_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
-_WORDS = {
-    **{word: value for value, word in enumerate(_UNITS)},
-    **{word: 10 * value for value, word in enumerate(_TENS, 2)},
-}
-_WORD_SCALES = {"hundred": 100, "dozen": 12, "thousand": 1000, "million": 10**6, "billion": 10**9}
-_WORD = re.compile(r"[A-Za-z]+")
-
-
-def _in_words(text: str) -> Fraction | None:
-    """The last number written in English words ("twelve", "one hundred and five", "minus twenty-five")."""
-    found: Fraction | None = None
-    total = current = None
-    negative = False
-    for match in (*_WORD.finditer(text[:2000]), None):
-        word = match.group().lower() if match else ""
-        if word in _WORDS:
-            current = (current or 0) + _WORDS[word]
-        elif word in _WORD_SCALES:
-            scale = _WORD_SCALES[word]
-            if scale <= 100:
-                current = (current or 1) * scale
-            else:
-                total, current = (total or 0) + (current or 1) * scale, None
-        elif word == "and" and (current is not None or total is not None):
-            continue
-        else:
-            if current is not None or total is not None:
-                found = Fraction((total or 0) + (current or 0)) * (-1 if negative else 1)
-            total = current = None
-            negative = word in ("minus", "negative")
-    return found
-
-
-def written_number(text: str) -> Fraction | None:
-    """A number without digits: English words, else Chinese or Japanese numerals; None where there is none."""
-    words = _in_words(text)
-    if words is not None:
-        return words
-    runs = _CJK_RUN.findall(text)
-    return _cjk(runs[-1]) if runs else None
-
-
+_LONGEST_SENTENCE = 4000  # of a looping model's endless line only the end is read
 _REMARK = re.compile(
-    r"(?:let me know|please|feel free|i hope|hope (?:this|that|it)|i'm (?:happy|glad)|thank|note\b|n\.?b\.|ps\b|p\.s\.|see\b|"
+    r"(?:let me know|please|feel free|i hope|hope (?:this|that|it)|i'm (?:happy|glad)|thank|note\b"
+    r"|n\.?b\.|ps\b|p\.s\.|see\b|"
     r"confidence|certainty|sources?\b|disclaimer|(?:to )?(?:check|verify|double-check)\b|verification|"
-    r"if you (?:have|need|want|would|like)|would you|do you|can i|i (?:have )?(?:just )?(?:rounded|checked|verified|double|"
+    r"if you (?:have|need|want|would|like)|would you|do you|can i|i (?:have )?(?:just )?(?:rounded"
+    r"|checked|verified|double|"
     r"re-?checked|assumed|used|took|followed|am)\b|this (?:took|used|assumes)|it took me|"
     r"siehe\b|voir\b|véase|ver\b|см\.|hinweis|remarque|nota\b|lass|hoffe|j'espère|espero|注[:：]|请|希望)",
     re.IGNORECASE,
@@ -315,8 +298,8 @@ _OPERATOR = re.compile(r"\s?[-+*/×÷xX]\s?")
 def answer_number(text: str, language: str = "en") -> Number | None:
     """The number that an answer states; None where it states none.
 
-    The last of: "Answer: …" (also "The answer is …", other languages, "#### …") and closed boxes; without a readable one
-    the last number of the last sentence that is not a remark; without digits, numerals in words.
+    The last of: "Answer: …" (also "The answer is …", other languages, "#### …") and closed boxes; without a
+    readable one the last number of the last sentence that is not a remark; without digits, numerals in words.
     """
     head = before_next_question(text)
     if head != text and (re.search(r"^A:", head, re.MULTILINE) or labelled(prepare(head)) or boxes(head)):
@@ -348,7 +331,8 @@ def _written(text: str) -> Number | None:
 
 
 def _stated(rest: str, value: str, language: str) -> Number | None:
-    """The number that a label's value states: its own first number where it begins with one, else as in a free text."""
+    """The number that a label's value states: its own first number where it begins with one, else as in a
+    free text."""
     found = numbers(value, language)
     if found and not re.search(r"[A-Za-z\d]", _lead(value[: found[0].start])):
         return _first(value, found)
@@ -358,9 +342,11 @@ def _stated(rest: str, value: str, language: str) -> Number | None:
 
 
 def _lead(text: str) -> str:
-    """What stands before the first number, less the words that may (about, exactly, a letter that is set equal)."""
+    """What stands before the first number, less the words that may (about, exactly, a letter that is set
+    equal)."""
     return re.sub(
-        r"\b(?:about|approximately|exactly|around|roughly|only|just|a total of|total|USD|EUR|Rs|US|is|[a-zA-Z] ?(?==))\b",
+        r"\b(?:about|approximately|exactly|around|roughly|only|just|a total of|total|USD|EUR|Rs|US|is"
+        r"|[a-zA-Z] ?(?==))\b",
         "",
         text,
         flags=re.IGNORECASE,
@@ -368,11 +354,12 @@ def _lead(text: str) -> str:
 
 
 def _first(value: str, found: list[Number]) -> Number | None:
-    """The first number, or the result where a calculation follows it; None for a calculation without a result."""
+    """The first number, or the result where a calculation follows it; None for a calculation without a
+    result."""
     first = found[0]
     clause = value[first.end :]
     equals = clause.find("=")
-    if 0 <= equals and not re.search(r"[;(.]\s|, |\b(?:because|since|as|not)\b", clause[:equals]):
+    if equals >= 0 and not re.search(r"[;(.]\s|, |\b(?:because|since|as|not)\b", clause[:equals]):
         after = [number for number in found if number.start > first.end + equals]
         return after[0] if len(after) == 1 else _after_last_equals(value, after)
     if len(found) > 1:
@@ -393,11 +380,12 @@ def _after_last_equals(value: str, found: list[Number]) -> Number | None:
 
 
 def _last_sentence(text: str, language: str) -> Number | None:
-    """The last number of the last sentence that is not a remark; of a remark where all sentences with numbers are."""
+    """The last number of the last sentence that is not a remark; of a remark where all sentences with numbers
+    are."""
     in_remark: Number | None = None
     for sentence in reversed(sentences(text)[-400:]):
         bold = _BOLD.findall(sentence)
-        plain = prepare(sentence)
+        plain = prepare(sentence[-_LONGEST_SENTENCE:])
         if not any(char.isdigit() for char in plain):
             continue
         found = numbers(_BRACKETS.sub(" ", plain), language) or numbers(plain, language)
@@ -412,9 +400,10 @@ def _last_sentence(text: str, language: str) -> Number | None:
 
 
 def gold_number(text: str, language: str = "en") -> Fraction | None:
-    """The value of a gold text: the number behind the last "####" (GSM8K), else its last number; None without one."""
+    """The value of a gold text: the number behind the last "####" (GSM8K), else its last number; None without
+    one."""
     _, marked, tail = text.rpartition("####")
-    plain = prepare(tail if marked else text)
+    plain = prepare((tail if marked else text)[-_LONGEST_SENTENCE:])
     found = numbers(plain) or (numbers(plain, language) if language != "en" else [])
     if not found:
         return written_number(plain)

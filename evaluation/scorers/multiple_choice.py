@@ -1,7 +1,9 @@
-"""Multiple choice: MMLU-Pro, WinoGrande, HellaSwag, TruthfulQA (MC1), LongBench v2. Rules first, a judge for the rest.
+"""Multiple choice: MMLU-Pro, WinoGrande, HellaSwag, TruthfulQA (MC1), LongBench v2. Rules first, a judge for
+the rest.
 
-Example: outputs "Both fit, but **B** is older.\\nAnswer: B", gold 1, choices ["basalt", "quartz"] gives {"correct": True,
-"formatted": False, "extracted": "B"}; outputs "I would pick the second" gives {"pending": "unreadable", …}.
+Example: outputs "Both fit, but **B** is older.\\nAnswer: B", gold 1, choices ["basalt", "quartz"] gives
+{"correct": True, "formatted": False, "extracted": "B"}; outputs "I would pick the second" gives {"pending":
+"unreadable", …}.
 """
 
 from __future__ import annotations
@@ -21,16 +23,18 @@ _OFFERED = {
     "winogrande.subset": 2, "truthfulqa.full": 2,
 }  # fmt: skip
 _MOST_LETTERS = 10  # where a row has no choices
-# WinoGrande numbers its options from 1 (https://arxiv.org/abs/1907.10641); other number golds are indices from 0
+# WinoGrande numbers its options from 1 (https://arxiv.org/abs/1907.10641); other number golds are indices
+# from 0
 _FIRST_NUMBER = {"winogrande.subset": 1}
 
 
 def score(row: Row) -> dict[str, Any]:
     """The rule part: correct, formatted, extracted (the letter), reason.
 
-    formatted: the whole output is one character that names an offered option (the published definition of format_score).
-    What rules cannot read is left to judge_choice as {"pending": "unreadable"}; an answer of one character is never asked
-    about, nor is an empty one, which is wrong. reason: no_gold, empty, truncated, wrong_choice or not_an_option.
+    formatted: the whole output is one character that names an offered option (the published definition of
+    format_score). What rules cannot read is left to judge_choice as {"pending": "unreadable"}; an answer of
+    one character is never asked about, nor is an empty one, which is wrong. reason: no_gold, empty,
+    truncated, wrong_choice or not_an_option.
     """
     options = _options(row)
     character = unicodedata.normalize("NFKC", text_of(row.get("outputs")).strip())
@@ -52,7 +56,8 @@ def score(row: Row) -> dict[str, Any]:
 
 
 async def judge_choice(row: Row, judge: Judge) -> dict[str, Any]:
-    """correct and reason for an answer that rules could not read; correct is None where the judge gave no verdict."""
+    """correct and reason for an answer that rules could not read; correct is None where the judge gave no
+    verdict."""
     options = _options(row)
     gold = gold_letter(row, options) or ""
     verdict = await judge.ask(
@@ -77,7 +82,8 @@ def _numbered(row: Row, options: Options) -> Options:
 
 
 def gold_letter(row: Row, options: Options) -> str | None:
-    """The gold's label. The gold may be a letter ("b", " B", "(B)", "B. text"), an index or number, or an option's text."""
+    """The gold's label. The gold may be a letter ("b", " B", "(B)", "B. text"), an index or number, or an
+    option's text."""
     gold = _bare(row.gold)
     if is_missing(gold) or isinstance(gold, (bool, list, dict)):
         return None

@@ -1,7 +1,7 @@
 """Number answers: GSM8K (https://arxiv.org/abs/2110.14168) and MGSM (https://arxiv.org/abs/2210.03057).
 
-Example: outputs "He pays 3 * $4.\\nAnswer: $12", gold "3*4=12\\n#### 12" gives {"correct": True, "extracted": "12"}.
-An answer is right where the number that it states equals the gold within 1e-6.
+Example: outputs "He pays 3 * $4.\\nAnswer: $12", gold "3*4=12\\n#### 12" gives {"correct": True, "extracted":
+"12"}. An answer is right where the number that it states equals the gold within 1e-6.
 """
 
 from __future__ import annotations
@@ -15,15 +15,44 @@ from evaluation.rows import OK, Row, is_missing, text_of
 
 # MGSM's languages, by every name that a row may use for them
 _LANGUAGES = {
-    "english": "en", "german": "de", "french": "fr", "spanish": "es", "russian": "ru", "chinese": "zh", "japanese": "ja",
+    "english": "en", "german": "de", "french": "fr", "spanish": "es", "russian": "ru", "chinese": "zh",
+    "japanese": "ja",
     "thai": "th", "swahili": "sw", "bengali": "bn", "telugu": "te",
 }  # fmt: skip
-_CODES = frozenset("en de fr es ru zh ja th sw bn te ar hi it pt ko tr vi el pl nl ro id ur".split())
+_CODES = frozenset(
+    [
+        "en",
+        "de",
+        "fr",
+        "es",
+        "ru",
+        "zh",
+        "ja",
+        "th",
+        "sw",
+        "bn",
+        "te",
+        "ar",
+        "hi",
+        "it",
+        "pt",
+        "ko",
+        "tr",
+        "vi",
+        "el",
+        "pl",
+        "nl",
+        "ro",
+        "id",
+        "ur",
+    ]
+)
 _GOLD_KEYS = ("answer", "answer_number", "text", "gold", "target")
 
 
 def score_gsm8k(row: Row) -> dict[str, Any]:
-    """correct (None without a readable gold), extracted, reason: no_gold, empty, truncated, no_number or wrong_number."""
+    """correct (None without a readable gold), extracted, reason: no_gold, empty, truncated, no_number or
+    wrong_number."""
     return _score(row, "en")
 
 
@@ -48,7 +77,8 @@ def _score(row: Row, language: str) -> dict[str, Any]:
 
 
 def _gold(gold: Any, language: str) -> Fraction | None:
-    """The gold's value: a number, a solution with "#### 12", a list (its first item) or an object with an answer in it."""
+    """The gold's value: a number, a solution with "#### 12", a list (its first item) or an object with an
+    answer in it."""
     for _ in range(4):
         if isinstance(gold, (list, tuple)):
             gold = gold[0] if gold else None
@@ -60,7 +90,8 @@ def _gold(gold: Any, language: str) -> Fraction | None:
 
 
 def language_of(row: Row) -> str | None:
-    """The row's language as an ISO code, from language or lang, in the row or its meta, or the id ("mgsm-de-7"); or None."""
+    """The row's language as an ISO code, from language or lang, in the row or its meta, or the id
+    ("mgsm-de-7"); or None."""
     meta = row.get("meta")
     places = [row.columns, meta if isinstance(meta, dict) else {}]
     for place in places:
