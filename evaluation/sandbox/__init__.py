@@ -3,24 +3,25 @@
     >>> run_program("def twice(n): return n + n", "assert twice(3) == 6", "twice")
     Outcome(passed=True, reason="", detail="", chosen=0)
 
-Every program gets a fresh interpreter (`python -I -B`) with an empty environment, in an empty folder that is a small
-memory disk, inside user, process, network, IPC and mount namespaces, behind Landlock (it reads Python and the
-system's libraries, writes its folder), resource limits and seccomp (no sockets, no processes, no signals). What it
-starts dies with it. Where the kernel lacks namespaces, Landlock and seccomp still make a fence; where it lacks those,
-bubblewrap does if it is installed. probe() finds out once per process what works, by trying to break out. With no
-fence run_program raises SandboxError, unless configure(allow_unsafe=True) was called or CAPTRACK_ALLOW_UNSAFE_CODE=1
-stands in the environment (configure sets it, so worker processes inherit it): then only time, memory and file size
-are limited.
+Every program gets a fresh interpreter (`python -I -B`) with an empty environment, in an empty folder that is
+a small memory disk, inside user, process, network, IPC and mount namespaces, behind Landlock (it reads Python
+and the system's libraries, writes its folder), resource limits and seccomp (no sockets, no processes, no
+signals). What it starts dies with it. Where the kernel lacks namespaces, Landlock and seccomp still make a
+fence; where it lacks those, bubblewrap does if it is installed. probe() finds out once per process what
+works, by trying to break out. With no fence run_program raises SandboxError, unless
+configure(allow_unsafe=True) was called or CAPTRACK_ALLOW_UNSAFE_CODE=1 stands in the environment (configure
+sets it, so worker processes inherit it): then only time, memory and file size are limited.
 
-A pass is a random token written to a pipe after the last assertion, never an exit code. The tests' comparisons see
-plain built-in values, so an object that equals everything equals nothing; builtins and the modules that the tests
-import are restored between program and tests.
+A pass is a random token written to a pipe after the last assertion, never an exit code. The tests'
+comparisons see plain built-in values, so an object that equals everything equals nothing; builtins and the
+modules that the tests import are restored between program and tests.
 
-What this does not protect from: a program that looks for the token or for the grader's functions in its own process
-(frames, gc) can forge its own pass, or patch a module again while a test calls it. It gains one row of a benchmark
-and nothing else. A bug in the kernel's own fences is a hole here as well; existence, size and dates of files outside
-can be asked for (stat) where only Landlock stands; side channels are open. CPU time is limited, not reserved:
-many runs at once slow each other down, which is why the limit counts processor seconds first and wall time later.
+What this does not protect from: a program that looks for the token or for the grader's functions in its own
+process (frames, gc) can forge its own pass, or patch a module again while a test calls it. It gains one row
+of a benchmark and nothing else. A bug in the kernel's own fences is a hole here as well; the existence, size
+and dates of files outside can be asked for (stat), not their content; side channels are open. Processor time
+is limited, not reserved: many runs at once slow each other down, which is why the limit counts processor
+seconds first and wall time later.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ import contextlib
 import functools
 import marshal
 import os
+import py_compile
 import secrets
 import select
 import shutil
@@ -56,20 +58,20 @@ WRONG = (
 UNSCORED = ("broken_tests", "no_tests")
 
 _HOME = str(Path(__file__).resolve().parent)
-_START = (
-    "import sys, marshal; sys.path.insert(0, sys.argv[1]); import jail; jail.start(marshal.load(sys.stdin.buffer))"
-)
-_PROBE = (
-    "import sys, marshal; sys.path.insert(0, sys.argv[1]); import jail; job = marshal.load(sys.stdin.buffer); "
-    "sys.stdout.buffer.write(marshal.dumps(jail.probe(job['folder'], job['read'])))"
-)
+# imported, not run as a script: so the child's code is compiled once, not once per program
+_IMPORT = "import sys, marshal; sys.path.insert(0, sys.argv[1]); import jail; "
+_START = _IMPORT + "jail.start(marshal.load(sys.stdin.buffer))"
+_PROBE = _IMPORT + "sys.stdout.buffer.write(marshal.dumps(jail.probe(*marshal.load(sys.stdin.buffer))))"
 _REPORT_BYTES = 1 << 16
-# what the parent grants beyond the wall limit, for start-up on a busy machine, before it ends the child itself
+# what the parent grants beyond the wall limit, for start-up on a busy machine, before it ends the child
+# itself
 _GRACE_SECONDS = 10.0
 
 
 class SandboxError(RuntimeError):
-    """There is no fence here and unsafe running was not allowed, or a fence that the probe saw did not close."""
+    """There is no fence here and unsafe running was not allowed, or a fence that the probe saw did not
+    close.
+    """
 
 
 @dataclass(frozen=True)
@@ -100,8 +102,9 @@ class Outcome:
 class Level:
     """What stands between a program and this machine. name: full | landlock | bubblewrap | none.
 
-    layers: those of fence.LAYERS that are used. wrapper: the bubblewrap program, if used. missing: why a layer is
-    not there. fence: whether this level was seen to stop a program from reading, sending and starting.
+    layers: those of fence.LAYERS that are used. wrapper: the bubblewrap program, if used. missing: why a
+    layer is not there. fence: whether this level was seen to stop a program from reading, sending and
+    starting.
     """
 
     name: str
@@ -132,17 +135,17 @@ def run_program(
     program: str | Sequence[str],
     tests: str,
     entry_point: str | None,
-    limits: Limits = Limits(),  # noqa: B008
+    limits: Limits = Limits(),
     *,
     prelude: str = "",
     wanted: str = "",
 ) -> Outcome:
     """Runs a program and then its tests; from any thread or process.
 
-    program: its text, or several readings of one answer, best first: the first that parses and defines the entry
-    point is run. tests: statements; if they define check, it is called with the entry point. prelude: what the
-    prompt gave before the function (imports, helpers). wanted: the name that the tests call, where no entry_point
-    is given. Raises SandboxError (see there).
+    program: its text, or several readings of one answer, best first: the first that parses and defines the
+    entry point is run. tests: statements; if they define check, it is called with the entry point. prelude:
+    what the prompt gave before the function (imports, helpers). wanted: the name that the tests call, where
+    no entry_point is given. Raises SandboxError (see there).
     """
     level = probe()
     if not level.fence and not allows_unsafe():
@@ -155,7 +158,9 @@ def run_program(
 
 @functools.cache
 def probe() -> Level:
-    """The level that this machine reaches; found by running a program that tries to break out (about 0.1 s)."""
+    """The level that this machine reaches; found by running a program that tries to break out (about 0.1
+    s).
+    """
     if os.name != "posix" or not hasattr(os, "fork"):
         return Level("none", missing={"posix": "this system has no fork"})
     found = _probe_layers()
@@ -194,7 +199,7 @@ open('own', 'w').write('x')
 
 
 def _escapes(level: Level) -> str:
-    """"" where the level holds; else what a program could do, or why it did not run."""
+    """ "" where the level holds; else what a program could do, or why it did not run."""
     import socket
 
     outside = tempfile.mkdtemp(prefix="captrack-probe-")
@@ -213,13 +218,27 @@ def _escapes(level: Level) -> str:
         shutil.rmtree(outside, ignore_errors=True)
 
 
+def _compile_child() -> None:
+    """Keeps the child's bytecode beside it, where that can be written: it saves a quarter of every start."""
+    for name in ("jail.py", "fence.py"):
+        with contextlib.suppress(OSError, py_compile.PyCompileError):
+            py_compile.compile(str(Path(_HOME, name)), doraise=True)
+
+
 def _probe_layers() -> dict[str, str]:
+    _compile_child()
     folder = tempfile.mkdtemp(prefix="captrack-probe-")
-    job = marshal.dumps({"folder": folder, "read": _readable()})
+    job = marshal.dumps((folder, _readable()))
     command = [sys.executable, "-I", "-B", "-c", _PROBE, _HOME]
     try:
         done = subprocess.run(
-            command, input=job, capture_output=True, cwd=folder, env=_environment(folder), timeout=60, check=True
+            command,
+            input=job,
+            capture_output=True,
+            cwd=folder,
+            env=_environment(folder),
+            timeout=60,
+            check=True,
         )
         return marshal.loads(done.stdout)
     except (OSError, subprocess.SubprocessError, ValueError, EOFError) as error:
@@ -240,14 +259,21 @@ def _readable() -> list[str]:
 
 def _environment(folder: str) -> dict[str, str]:
     names = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
-    fixed = {"PATH": "/usr/bin:/bin", "HOME": folder, "TMPDIR": folder, "LANG": "C.UTF-8", "PYTHONHASHSEED": "0"}
+    fixed = {
+        "PATH": "/usr/bin:/bin",
+        "HOME": folder,
+        "TMPDIR": folder,
+        "LANG": "C.UTF-8",
+        "PYTHONHASHSEED": "0",
+    }
     return {**fixed, **dict.fromkeys(names, "1")}
 
 
 def _wrapped(level: Level, command: list[str], folder: str) -> list[str]:
     if not level.wrapper:
         return command
-    # the interpreter itself must be there as well, under the name that it is called by and the one behind the link
+    # the interpreter itself must be there as well, under the name that it is called by and the one behind the
+    # link
     programs = [sys.executable, str(Path(sys.executable).resolve())]
     shown = list(dict.fromkeys([*_readable(), *programs, _HOME]))
     binds = [part for path in shown if not path.startswith("/dev/") for part in ("--ro-bind", path, path)]
@@ -320,8 +346,8 @@ def _run(
 def _finish(child: subprocess.Popen[bytes], seconds: float) -> None:
     """Waits for the child's end, at most `seconds`, and ends its process group in every case.
 
-    Popen.wait with a limit sleeps in doubling steps, which would add up to 32 ms a program; a pidfd wakes at once.
-    The group is ended before the child is reaped: until then its number cannot belong to anyone else.
+    Popen.wait with a limit sleeps in doubling steps, which would add up to 32 ms a program; a pidfd wakes at
+    once. The group is ended before the child is reaped: until then its number cannot belong to anyone else.
     """
     try:
         try:

@@ -1,8 +1,9 @@
-"""The layers around one program, as Linux calls through ctypes: namespaces, capabilities, Landlock, limits, seccomp.
+"""The layers around one program, as Linux calls through ctypes: namespaces, capabilities, Landlock, limits,
+seccomp.
 
-Runs in the child process only, before any foreign code, and imports nothing heavy (this start-up is paid per program).
-Every function raises OSError where the kernel refuses: the probe asks once which layers work, and a run in which a
-layer fails that the probe had promised ends without running the program.
+Runs in the child process only, before any foreign code, and imports nothing heavy (this start-up is paid per
+program). Every function raises OSError where the kernel refuses: the probe asks once which layers work, and a
+run in which a layer fails that the probe had promised ends without running the program.
 
 What each layer stops (each alone leaves a hole that another one closes):
   namespaces   network, other processes, System V memory; everything left over dies with process 1; 16 MB disk
@@ -51,7 +52,9 @@ def die_with_parent() -> None:
 
 
 def adopt_orphans() -> None:
-    """Processes that lose their parent below this one become its children, so that it can find and end them."""
+    """Processes that lose their parent below this one become its children, so that it can find and end
+    them.
+    """
     if sys.platform == "linux":
         _prctl(_SUBREAPER, 1)
 
@@ -80,7 +83,7 @@ def drop_capabilities() -> None:
     _check(_libc.capset(header, bytes(24)), "capset")
 
 
-# --- Landlock (https://docs.kernel.org/userspace-api/landlock.html) ---------------------------------------------
+# --- Landlock (https://docs.kernel.org/userspace-api/landlock.html) -----------------------------------------
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 1, 1 << 2, 1 << 3
 _REMOVE_DIR, _REMOVE_FILE, _MAKE_DIR, _MAKE_REG, _MAKE_SYM = 1 << 4, 1 << 5, 1 << 7, 1 << 8, 1 << 12
@@ -97,7 +100,9 @@ def landlock_abi() -> int:
 
 
 def enter_landlock(read: list[str], folder: str) -> None:
-    """From here on only `read` can be read and only `folder` written; TCP and signals to the outside are off."""
+    """From here on only `read` can be read and only `folder` written; TCP and signals to the outside are
+    off.
+    """
     abi = landlock_abi()
     handled = (1 << _FILE_RIGHTS[min(abi, 5)]) - 1
     attributes = struct.pack("QQQ", handled, 3 if abi >= 4 else 0, 3 if abi >= 6 else 0)
@@ -121,9 +126,11 @@ def _allow(rules: int, path: str, rights: int) -> None:
     os.close(place)
 
 
-# --- limits ------------------------------------------------------------------------------------------------------
+# --- limits -------------------------------------------------------------------------------------------------
 def set_limits(cpu_seconds: int, memory_bytes: int, file_bytes: int, processes: int | None) -> None:
-    """Hard limits of this process. `processes` only inside a user namespace: else the user's others count too."""
+    """Hard limits of this process. `processes` only inside a user namespace: else the user's others count
+    too.
+    """
     limits = {
         "RLIMIT_CPU": (cpu_seconds, cpu_seconds + 1),
         "RLIMIT_AS": (memory_bytes, memory_bytes),
@@ -147,7 +154,7 @@ def set_limits(cpu_seconds: int, memory_bytes: int, file_bytes: int, processes: 
                 raise
 
 
-# --- seccomp -----------------------------------------------------------------------------------------------------
+# --- seccomp ------------------------------------------------------------------------------------------------
 # name: number on x86_64, on aarch64 (-1: that call does not exist there)
 _DENIED = {
     "socket": (41, 198), "connect": (42, 203), "accept": (43, 202), "accept4": (288, 242), "bind": (49, 200),
@@ -160,7 +167,9 @@ _DENIED = {
     "pivot_root": (155, 41), "chroot": (161, 51), "open_tree": (428, 428), "move_mount": (429, 429),
     "fsopen": (430, 430), "fsmount": (432, 432), "mount_setattr": (442, 442), "chmod": (90, -1),
     "fchmod": (91, 52), "fchmodat": (268, 53), "fchmodat2": (452, 452), "chown": (92, -1), "lchown": (94, -1),
-    "fchown": (93, 55), "fchownat": (260, 54), "utime": (132, -1), "utimes": (235, -1), "futimesat": (261, -1),
+    "fchown": (93, 55), "fchownat": (260, 54),
+    "utime": (132, -1), "utimes": (235, -1),
+    "futimesat": (261, -1),
     "utimensat": (280, 88), "setxattr": (188, 5), "lsetxattr": (189, 6), "fsetxattr": (190, 7),
     "removexattr": (197, 14), "lremovexattr": (198, 15), "fremovexattr": (199, 16), "mknod": (133, -1),
     "mknodat": (259, 33), "bpf": (321, 280), "perf_event_open": (298, 241), "userfaultfd": (323, 282),
@@ -171,7 +180,8 @@ _DENIED = {
     "sched_setaffinity": (203, 122), "ioprio_set": (251, 30), "fanotify_init": (300, 262),
     "inotify_add_watch": (254, 27), "mq_open": (240, 180), "shmget": (29, 194), "semget": (64, 190),
     "msgget": (68, 186), "init_module": (175, 105), "finit_module": (313, 273), "kexec_load": (246, 104),
-    "reboot": (169, 142), "swapon": (167, 224), "truncate": (76, 45), "acct": (163, 89), "syslog": (103, 116), "quotactl": (179, 60),
+    "reboot": (169, 142), "swapon": (167, 224), "truncate": (76, 45),
+    "acct": (163, 89), "syslog": (103, 116), "quotactl": (179, 60),
     "settimeofday": (164, 170), "clock_settime": (227, 112), "sethostname": (170, 161),
 }  # fmt: skip
 _CLONE, _SOCKETPAIR, _PRLIMIT = (56, 220), (53, 199), (302, 261)
@@ -184,7 +194,9 @@ _NUMBER, _ARCH, _ARG0, _ARG1, _ARG2 = 0, 4, 16, 24, 32
 
 
 def seccomp_program(machine: str) -> list[tuple[int, int, int, int]]:
-    """The filter as (code, jump if true, jump if false, k); OSError on a machine whose call numbers are unknown."""
+    """The filter as (code, jump if true, jump if false, k); OSError on a machine whose call numbers are
+    unknown.
+    """
     if machine not in _ARCHITECTURES:
         raise OSError(38, f"no system call table for {machine}")
     column, audit = _ARCHITECTURES[machine]
@@ -205,7 +217,8 @@ def seccomp_program(machine: str) -> list[tuple[int, int, int, int]]:
     # threads only
     steps += [(_JEQ, 0, 4, _CLONE[column]), (_LOAD, 0, 0, _ARG0), (_JSET, 0, 1, _CLONE_THREAD)]
     steps += [(_RET, 0, 0, _ALLOW), (_RET, 0, 0, _EPERM)]
-    # a connected pair of streams reaches nobody else, and asyncio needs one; limits only of the process itself
+    # a connected pair of streams reaches nobody else, and asyncio needs one; limits only of the process
+    # itself
     steps += [(_JEQ, 0, 5, _SOCKETPAIR[column]), (_LOAD, 0, 0, _ARG1), (_AND, 0, 0, 0xF), (_JEQ, 0, 1, 1)]
     steps += [(_RET, 0, 0, _ALLOW), (_RET, 0, 0, _EPERM)]
     steps += [(_JEQ, 0, 3, _PRLIMIT[column]), (_LOAD, 0, 0, _ARG0), (_JEQ, 1, 0, 0), (_RET, 0, 0, _EPERM)]

@@ -1,13 +1,17 @@
-"""The child that runs one program: started by run_program as `python -I -B`, told what to do on standard input.
+"""The child that runs one program: started by run_program as `python -I -B`, told what to do on standard
+input.
 
 Three processes, the last one alone inside the fence:
     starter   enters the namespaces, waits
-    keeper    process 1 of the new process namespace: ends the run at its limit, ends what it left behind, reports how
-              it ended ("exit 0 1.2", "timeout 0 10.0", "signal 11 0.3": what, number, seconds of processor time)
+    keeper    process 1 of the new process namespace: ends the run at its limit, ends what it left behind,
+    reports how
+              it ended ("exit 0 1.2", "timeout 0 10.0", "signal 11 0.3": what, number, seconds of processor
+              time)
     worker    closes the fence, then runs program and tests and reports the verdict behind the parent's token
 
-The job, as run_program sends it: {"programs": ["def twice(n):\\n    return n + n"], "tests": "assert twice(3) == 6",
-"prelude": "", "entry_point": "twice", "token": b"…", "layers": ["namespaces", "landlock", "seccomp"], …}
+The job, as run_program sends it: {"programs": ["def twice(n):\\n    return n + n"], "tests": "assert twice(3)
+== 6", "prelude": "", "entry_point": "twice", "token": b"…", "layers": ["namespaces", "landlock", "seccomp"],
+…}
 """
 
 from __future__ import annotations
@@ -95,7 +99,9 @@ def _wait(worker: int, seconds: float | None) -> tuple[int, int, object]:
 
 
 def _end_orphans() -> None:
-    """Without namespaces: kills what the program started, also in a session of its own, until nothing is left."""
+    """Without namespaces: kills what the program started, also in a session of its own, until nothing is
+    left.
+    """
     for _ in range(50):
         for pid in _children():
             os.kill(pid, signal.SIGKILL)
@@ -111,7 +117,7 @@ def _children() -> list[int]:
     me, found = os.getpid(), []
     if not os.path.isdir("/proc/self"):  # noqa: PTH112
         return found
-    for name in os.listdir("/proc"):
+    for name in os.listdir("/proc"):  # noqa: PTH208
         if name.isdigit():
             try:
                 with open(f"/proc/{name}/stat", "rb") as file:
@@ -157,7 +163,7 @@ def _close_fence(job: dict) -> None:
         fence.enter_seccomp()
 
 
-# --- the verdict: (reason, detail, number of the program that was chosen); reason "" is a pass -----------------
+# --- the verdict: (reason, detail, number of the program that was chosen); reason "" is a pass --------------
 def _verdict(job: dict) -> tuple[str, str, int]:
     tests, entry = job["tests"], job["entry_point"]
     try:
@@ -165,7 +171,7 @@ def _verdict(job: dict) -> tuple[str, str, int]:
         if not tree.body:
             return "no_tests", "the tests hold no statement", 0
         if not entry and not _runs_something(tree):
-            return "no_tests", "the tests define a check, and no entry point says what to check", 0
+            return "no_tests", "the tests only define things, and no entry point says what they check", 0
         tests_code = compile(_with_plain_comparisons(tree), TESTS, "exec", dont_inherit=True)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         return "broken_tests", _describe(error), 0
@@ -174,7 +180,8 @@ def _verdict(job: dict) -> tuple[str, str, int]:
     if isinstance(program, BaseException):
         return "syntax_error", _describe(program), chosen
 
-    # a real module: dataclasses and typing look their classes' module up. Not "__main__": demonstrations stay quiet
+    # a real module: dataclasses and typing look their classes' module up. Not "__main__": demonstrations stay
+    # quiet
     module = types.ModuleType("solution")
     names = module.__dict__
     sys.modules["solution"] = module
@@ -207,7 +214,9 @@ def _verdict(job: dict) -> tuple[str, str, int]:
 
 
 def _choose(programs: list[str], wanted: str) -> tuple[int, object]:
-    """The first text that is Python and defines `wanted`; else the first that is Python; else the first's error."""
+    """The first text that is Python and defines `wanted`; else the first that is Python; else the first's
+    error.
+    """
     first_error: object = None
     usable: tuple[int, object] | None = None
     for number, text in enumerate(programs):
@@ -217,7 +226,7 @@ def _choose(programs: list[str], wanted: str) -> tuple[int, object]:
         except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
             first_error = first_error or error
             continue
-        if not wanted or wanted in code.co_names and wanted in _defined(tree.body):
+        if not wanted or (wanted in code.co_names and wanted in _defined(tree.body)):
             return number, code
         usable = usable or (number, code)
     return usable or (0, first_error or SyntaxError("no program"))
@@ -240,7 +249,16 @@ def _defined(body: list) -> set[str]:
     return found
 
 
-_QUIET = ("FunctionDef", "AsyncFunctionDef", "ClassDef", "Import", "ImportFrom", "Assign", "AnnAssign", "Pass")
+_QUIET = (
+    "FunctionDef",
+    "AsyncFunctionDef",
+    "ClassDef",
+    "Import",
+    "ImportFrom",
+    "Assign",
+    "AnnAssign",
+    "Pass",
+)
 
 
 def _runs_something(tree: object) -> bool:
@@ -258,7 +276,9 @@ def _walk(tree: object) -> list:
         found.append(node)
         for name in node._fields:
             value = getattr(node, name, None)
-            todo += [item for item in (value if isinstance(value, list) else [value]) if hasattr(item, "_fields")]
+            todo += [
+                item for item in (value if isinstance(value, list) else [value]) if hasattr(item, "_fields")
+            ]
     return found
 
 
@@ -274,14 +294,18 @@ def _with_plain_comparisons(tree: object) -> object:
         return _ast.Call(function, [node], [], **place)
 
     for node in _walk(tree):
-        if isinstance(node, _ast.Compare) and not all(isinstance(op, _ast.Is | _ast.IsNot) for op in node.ops):
+        if isinstance(node, _ast.Compare) and not all(
+            isinstance(op, _ast.Is | _ast.IsNot) for op in node.ops
+        ):
             node.left = plain(node.left)
             node.comparators = [plain(side) for side in node.comparators]
     return tree
 
 
 def _snapshot(tests: object) -> list[tuple[dict, dict]]:
-    """Copies of builtins and of the modules that the tests import, taken before the program can change them."""
+    """Copies of builtins and of the modules that the tests import, taken before the program can change
+    them.
+    """
     modules = [builtins]
     for node in _walk(tests):
         if type(node).__name__ == "Import":
@@ -305,10 +329,12 @@ def _restore(kept: list[tuple[dict, dict]]) -> None:
 
 
 def _plain(value: object, depth: int = 0) -> object:
-    """A value for comparing: containers and subclasses as the built-in type that they are, by that type's own methods.
+    """A value for comparing: containers and subclasses as the built-in type that they are, by that type's own
+    methods.
 
-    An object of a class that the program wrote becomes (class, attributes), so two of them compare by content and
-    none equals anything else, whatever its __eq__ says. Objects of other classes (Decimal, arrays) stay as they are.
+    An object of a class that the program wrote becomes (class, attributes), so two of them compare by content
+    and none equals anything else, whatever its __eq__ says. Objects of other classes (Decimal, arrays) stay
+    as they are.
     """
     kind = type(value)
     if kind in _ATOMS:
