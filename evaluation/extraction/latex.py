@@ -1,8 +1,11 @@
 r"""Finding the final answer of a mathematical solution in free text.
 
-Example: "Step 2: so x = 3 or\n**Final Answer:** The answer is $\boxed{\frac{1}{2}}$. I hope it helps." gives
-r"\frac{1}{2}". A reading is one text, never a choice among several that happens to fit the gold. Every scan is linear.
+Example: "Step 2: so x = 3 or\n**Final Answer:** The answer is $\boxed{\frac{1}{2}}$. I hope it helps."
+gives r"\frac{1}{2}". A reading is one text, never a choice among several that happens to fit the gold.
+Every scan is linear.
 """
+
+# ruff: noqa: E501, SIM905  (word lists and patterns)
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ import re
 
 # an answer is a line, not an essay; what is longer is cut before any closer look
 MAX_ANSWER = 2000
+MAX_WORDS, MAX_VALUE = 20, 300
 
 _BOX = re.compile(r"\\(?:boxed|fbox)\s*")
 _MARKS = "*_`#"
@@ -49,7 +53,9 @@ _NAMES = frozenset(
 
 
 def balanced(text: str, start: int) -> int:
-    """Position behind the brace that closes the one at `start`; -1 where it never closes. Escaped braces don't count."""
+    """Position behind the brace that closes the one at `start`; -1 where it never closes. Escaped braces
+    don't count.
+    """
     depth = 0
     position = start
     while position < len(text):
@@ -119,8 +125,9 @@ def last_box(text: str) -> str | None:
 def final_answer(text: str) -> str | None:
     """The answer that a visible response states; None where nothing can be read.
 
-    The later of the last box and the last labelled answer; else the last phrase of conclusion; else the last line
-    that is not a remark. The published order (label, box, phrase, line), with the last in place of the first.
+    The later of the last box and the last labelled answer; else the last phrase of conclusion; else the
+    last line that is not a remark. The published order (label, box, phrase, line), with the last in place
+    of the first.
     """
     text = text.strip()
     if not text:
@@ -159,7 +166,9 @@ def _labelled(text: str) -> list[tuple[int, str]]:
 
 
 def _line_after(text: str, at: int) -> str:
-    """The rest of the line, or the first line with something on it after an empty rest; display mathematics whole."""
+    """The rest of the line, or the first line with something on it after an empty rest; display
+    mathematics whole.
+    """
     for line in text[at : at + 4 * MAX_ANSWER].split("\n")[:6]:
         value = strip_marks(line)
         if value in ("$$", "\\["):
@@ -190,19 +199,16 @@ def _json_value(text: str, at: int) -> str:
 
 
 def strip_marks(text: str) -> str:
-    """Outer white space, Markdown marks, list and quote signs, and a closing full stop, comma or semicolon taken away."""
-    text = text.strip()
-    while text and text[0] in _MARKS + ">：: ":
-        text = text[1:]
+    """Outer white space, Markdown marks, quote signs and a closing full stop, comma or semicolon taken away."""
+    text = text.strip().lstrip(_MARKS + ">：: ")
     while text:
-        if text[-1] in "*`" or (text[-1] == "_" and not text.endswith("\\_")):
-            text = text[:-1]
-        elif text[-1] in ".,;:。，；" and not text.endswith(("\\,", "\\;", "\\:", "...")):
+        mark = text[-1] in "*`" or (text[-1] == "_" and not text.endswith("\\_"))
+        stop = text[-1] in ".,;:。，；" and not text.endswith(("\\,", "\\;", "\\:", "..."))
+        if mark or stop:
             text = text[:-1]
         elif text[-1].isspace():
             text = text.rstrip()
-            if text.endswith("\\"):
-                text = text[:-1]
+            text = text.removesuffix("\\")
         else:
             break
     return text.replace("**", "").strip()
@@ -220,13 +226,20 @@ def _concluded(text: str) -> str | None:
             value = re.sub(r"^(?:is|are|that|:|,|=)\s+", "", value, flags=re.IGNORECASE)
             # "therefore" opens many lines; only the last statement concludes
             if value and (number < 2 or matches[-1].end() >= len(tail) - len(lines[-1])):
-                return reduce_phrase(value)
+                return _unless_essay(reduce_phrase(value))
     last = _STEP_HEAD.sub("", lines[-1], count=1)
-    return reduce_phrase(strip_marks(last)) or None
+    return _unless_essay(reduce_phrase(strip_marks(last)))
+
+
+def _unless_essay(value: str) -> str | None:
+    """A response that breaks off leaves prose where its answer should be: that is no answer."""
+    return value if value and len(value.split()) <= MAX_WORDS and len(value) <= MAX_VALUE else None
 
 
 def _answer_lines(text: str) -> list[str]:
-    """Lines with text, without the remarks that close an answer. Display mathematics over several lines is one line."""
+    """Lines with text, without the remarks that close an answer. Display mathematics over several lines is
+    one line.
+    """
     joined = re.sub(
         r"\\\[\s{0,9}\n|\n\s{0,9}\\\]|\n\s{0,9}(?=\$\$\s{0,9}(?:\n|$))", " ", text[-8 * MAX_ANSWER :]
     )
@@ -243,7 +256,9 @@ def _answer_lines(text: str) -> list[str]:
 
 
 def reduce_phrase(value: str) -> str:
-    """The value inside a phrase: its box, its formula, what stands after "is", its only number; else the phrase itself."""
+    """The value inside a phrase: its box, its formula, what stands after "is", its only number; else the
+    phrase itself.
+    """
     value = strip_marks(value[:MAX_ANSWER])
     box = last_box(value)
     if box:

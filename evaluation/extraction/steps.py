@@ -1,9 +1,11 @@
 r"""Reasoning steps of a solution, and whether a step says anything.
 
-Example: "Step 1: Let x be 2.\nStep 2: Birds fly.\nAnswer: 2" has two steps, of which the first is valid. Definitions
-as published for MATH and SuperGPQA, with whole words, and with a check of plain arithmetic: "2 + 2 = 5" is no valid
-step. Every scan is linear.
+Example: "Step 1: Let x be 2.\nStep 2: Birds fly.\nAnswer: 2" has two steps, of which the first is valid.
+Definitions as published for MATH and SuperGPQA, with whole words, and with a check of plain arithmetic: "2
++ 2 = 5" is no valid step. Every scan is linear.
 """
+
+# ruff: noqa: E501, SIM905  (word lists and patterns)
 
 from __future__ import annotations
 
@@ -59,13 +61,13 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-# --- validity ------------------------------------------------------------------------------------------------------
+# --- validity -------------------------------------------------------------------------------------
 
 # published keywords, each as a whole word in its usual forms (verbs and nouns are spelled by their stem)
 _STEMS = (
     "add approximat assum calculat cancel check circumference combin complement confirm congruent continuity contradict"
     " cos derivative determinant differentiat distribut divergence divid eigenvalue eigenvector eliminat equal equivalen"
-    " estimat expand exponent extrem factor foil gcd given gradient hence identical impl integrat intersect laplacian lcm"
+    " estimat expand exponent factor foil gcd given gradient hence identical impl integrat intersect laplacian lcm"
     " let limit log map matri maxim mean median minim mode multipl normaliz optimiz parallel perimeter permutation"
     " perpendicular probabilit pythagorean quotient rationaliz rearrang reduc reflect remainder rotat round scal similar"
     " simplif sin so solv substitut subset subtract tan test therefore thus transform translat transpos trigonometric"
@@ -75,7 +77,7 @@ _ENDINGS = (
     "", "s", "es", "ed", "e", "d", "ing", "ion", "ions", "ation", "ations", "y", "ying", "ied", "ies", "ication", "ying",
     "er", "or", "ors", "ce", "cy", "ity", "ly", "x", "ces", "ve", "ive", "um", "ising", "ise", "ised", "izes", "izing",
     "ize", "ized", "al", "ial", "ting", "ted", "tion", "tions", "ling", "led", "ality", "able", "ping", "ped", "a", "ional",
-    "ication", "ications", "e's", "ities", "ment", "ments", "ning", "itive", "ution", "ication",
+    "ication", "ications", "e's", "ities", "ment", "ments", "ning", "itive", "ition", "itions", "ution", "ication",
 )  # fmt: skip
 # words that are whole only as they stand: "sin" has no forms, and "sos", "logs", "lets" are other words
 _EXACT = frozenset(
@@ -84,7 +86,7 @@ _EXACT = frozenset(
 _WORDS = frozenset(
     stem + ending for stem in _STEMS if stem not in _EXACT for ending in _ENDINGS if len(stem + ending) > 2
 ) | frozenset(
-    "so sin cos tan log let gcd lcm foil curl map maps mode mean means hence thus therefore because given similar".split()
+    "so sin cos tan log let gcd lcm foil curl map maps mode mean means extremum extrema similarly hence thus therefore because given similar".split()
 )
 _PHRASES = (
     "both sides", "chain rule", "collect terms", "critical point", "cross multiplication", "cross product", "cube root",
@@ -109,7 +111,9 @@ _CLAIM = re.compile(
 
 
 def valid_mathematics(step: str) -> bool:
-    """Whether a step of a MATH solution reasons: a formula or a mathematical word, and no false arithmetic."""
+    """Whether a step of a MATH solution reasons: a formula or a mathematical word, and no false
+    arithmetic.
+    """
     formula = any(pattern.search(step) for pattern in _STRUCTURES)
     if len(step) < MIN_STEP and "=" not in step:
         return False
@@ -167,7 +171,9 @@ _MENTIONS = (
 
 
 def valid_options(step: str) -> bool:
-    """Whether a step of a SuperGPQA solution reasons: it weighs an option, or gives a ground. Whole words only."""
+    """Whether a step of a SuperGPQA solution reasons: it weighs an option, or gives a ground. Whole words
+    only.
+    """
     if len(step) < MIN_STEP:
         return False
     if any(pattern.search(step) for pattern in _MENTIONS):

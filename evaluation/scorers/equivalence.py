@@ -1,14 +1,14 @@
 r"""Whether an answer denotes the same value as the gold: strict about what mathematics is strict about.
 
-Example: compare(r"\frac{1}{2}", "0.5") is equal; compare("12 cm", "12 m") is not; compare("2x+1", "two times pi") is
-undecided (equal is None). Four steps, cheapest first: equal text, exact numbers, our own grammar with values at
-points, and last math-verify in a guarded process (symbolic.py) for what that grammar does not know. Text is parsed,
-never evaluated.
+Example: compare(r"\frac{1}{2}", "0.5") is equal; compare("12 cm", "12 m") is not; compare("2x+1", "two
+times pi") is undecided (equal is None). Four steps, cheapest first: equal text, exact numbers, our own
+grammar with values at points, and last math-verify in a guarded process (symbolic.py) for what that grammar
+does not know. Text is parsed, never evaluated.
 
-Rules: a gold without unit ignores the answer's unit; with one, another unit is wrong and a missing one is allowed,
-except for degrees (30 is 30 radians). Percent goes by the gold's form: 50% is 50 where the gold is 50 or 50%, and 0.5
-where the gold is a share of at most 1. Tuples and intervals are ordered, bare lists and sets are not. A rounded
-decimal is not the number that was rounded. Times are not numbers.
+Rules: a gold without unit ignores the answer's unit; with one, another unit is wrong and a missing one is
+allowed, except for degrees (30 is 30 radians). Percent goes by the gold's form: 50% is 50 where the gold is
+50 or 50%, and 0.5 where the gold is a share of at most 1. Tuples and intervals are ordered, bare lists and
+sets are not. A rounded decimal is not the number that was rounded. Times are not numbers.
 """
 
 from __future__ import annotations
@@ -36,10 +36,11 @@ MAX_ITEMS = 60
 
 @dataclass(frozen=True)
 class Comparison:
-    """equal: True, False, or None where nothing is shown. reason: "unequal", "timeout", "too_large", "undefined",
+    """equal: True, False, or None where nothing is shown. reason: "unequal", "timeout", "too_large",
+    "undefined",
 
-    "unreadable" (not in the grammar), "not_shown" (parsed, but neither equal nor unequal shown); None where equal.
-    symbolic: whether the guarded process was asked.
+    "unreadable" (not in the grammar), "not_shown" (parsed, but neither equal nor unequal shown); None where
+    equal. symbolic: whether the guarded process was asked.
     """
 
     equal: bool | None
@@ -54,7 +55,9 @@ UNEQUAL = Comparison(False, "unequal")
 
 @lru_cache(maxsize=200_000)
 def compare(gold: str, answer: str, tolerance: Fraction = MATH_TOLERANCE) -> Comparison:
-    """Compares two answers as texts. Never raises because of them; safe in threads; kept per (gold, answer)."""
+    """Compares two answers as texts. Never raises because of them; safe in threads; kept per (gold,
+    answer).
+    """
     if _squeezed(gold) == _squeezed(answer):
         return EQUAL
     if len(gold) > MAX_TEXT or len(answer) > MAX_TEXT:
@@ -92,7 +95,9 @@ def _plain_number(text: str) -> Fraction | None:
 
 
 def _compare_words(gold: str, answer: str) -> Comparison | None:
-    """Two texts of words: equal in one spelling, or two different single words. None: not for this rule to say."""
+    """Two texts of words: equal in one spelling, or two different single words. None: not for this rule to
+    say.
+    """
     if not (is_words(gold) and is_words(answer)):
         return None
     left, right = words_of(gold), words_of(answer)
@@ -152,7 +157,7 @@ def _by_symbols(gold: str, answer: str) -> Comparison:
     return Comparison(None, "not_shown", True)
 
 
-# --- values --------------------------------------------------------------------------------------------------------
+# --- values ---------------------------------------------------------------------------------------
 
 _BARE = ("num", "const", "sym", "add", "mul", "neg", "div", "pow", "root", "call", "fact", "inf")
 
@@ -360,7 +365,9 @@ def _relation_and_value(gold: Node, answer: Node, tolerance: Fraction) -> bool |
 
 
 def _relation_list(gold: Node, answer: Node, tolerance: Fraction) -> bool | None:
-    """x = 1, x = 2 against 1, 2: item by item, which the relation's own rules do; one relation is a list of one."""
+    """x = 1, x = 2 against 1, 2: item by item, which the relation's own rules do; one relation is a list
+    of one.
+    """
     if _family(gold) == "rel" and _interval(gold) is None and gold[2] == ["="] and gold[1][0][0] == "sym":
         return _same(gold[1][1], answer, tolerance)
     if _family(answer) == "rel" and answer[2] == ["="] and answer[1][0][0] == "sym":

@@ -1,9 +1,11 @@
 r"""Values of formula trees at points: the cheap and bounded test of identity.
 
-Example: sin(x)^2 + cos(x)^2 and 1 agree to 60 digits at every point, x and x + 10^-9 at none. Rational trees are
-computed exactly. Every operation is bounded (digits of numbers, size of exponents, factorials), so that 9^9^9^9
-raises TooLarge at once.
+Example: sin(x)^2 + cos(x)^2 and 1 agree to 60 digits at every point, x and x + 10^-9 at none. Rational
+trees are computed exactly. Every operation is bounded (digits of numbers, size of exponents, factorials),
+so that 9^9^9^9 raises TooLarge at once.
 """
+
+# ruff: noqa: SIM905  (word lists)
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ def symbols(node: Any, found: frozenset[str] = frozenset()) -> frozenset[str]:
 
 
 def point(name: str, number: int) -> Fraction:
-    """A fixed rational value of an unknown at point `number`, never an integer; points 3 and on have negative values."""
+    """A fixed rational value of an unknown at point `number`, never an integer; points 3 and on have
+    negative values.
+    """
     seed = zlib.crc32(f"{name}:{number}".encode())
     value = Fraction(seed % 9973 + 1009, 3001)
     return value if number < 3 or seed & 1 else -value
@@ -243,14 +247,16 @@ def _exact_call(name: str, arguments: list[Fraction]) -> Fraction:
     raise NotRational
 
 
-# --- approximate values, to 60 digits -------------------------------------------------------------------------------
+# --- approximate values, to 60 digits -------------------------------------------------------------
 
 _lock = threading.RLock()
 
 
 @cache
 def _context() -> Any:
-    """An mpmath context of our own: the package's global one is shared and changes its precision in every thread."""
+    """An mpmath context of our own: the package's global one is shared and changes its precision in every
+    thread.
+    """
     from mpmath.ctx_mp import MPContext
 
     context = MPContext()

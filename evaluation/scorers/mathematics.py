@@ -1,9 +1,11 @@
 """LiveMathBench: the final answer against the gold, by rules where they can decide, else by a judge.
 
-Example: outputs r"... \\boxed{\\frac{1}{2}}", gold "0.5" gives correct True, by_rule True; outputs "Answer: two times
-pi" with gold r"2\\pi" is pending, and the judge is asked for equality, yes or no. Benchmark: LiveMathBench
-(https://arxiv.org/abs/2412.13147).
+Example: outputs r"... \\boxed{\\frac{1}{2}}", gold "0.5" gives correct True, by_rule True; outputs "Answer:
+two times pi" with gold r"2\\pi" is pending, and the judge is asked for equality, yes or no. Benchmark:
+LiveMathBench (https://arxiv.org/abs/2412.13147).
 """
+
+# ruff: noqa: SIM905  (word lists)
 
 from __future__ import annotations
 
@@ -53,9 +55,11 @@ def gold_value(gold: Any) -> str | None:
 
 
 def score_livemathbench(row: Row) -> dict[str, Any]:
-    """Rule part. Returns correct (bool or None), by_rule (bool or None), extracted, reason; pending for the judge.
+    """Rule part. Returns correct (bool or None), by_rule (bool or None), extracted, reason; pending for
+    the judge.
 
-    by_rule is True where the rules decided, False where a judge is asked, None where there was nothing to decide.
+    by_rule is True where the rules decided, False where a judge is asked, None where there was nothing to
+    decide.
     """
     gold = gold_value(row.gold)
     if gold is None:
@@ -82,7 +86,9 @@ def score_livemathbench(row: Row) -> dict[str, Any]:
 
 
 def _by_words(gold: str, answer: str) -> bool | None:
-    """Published: neither side has a digit, and the answer has the gold's words. Whole words; a denial is not it."""
+    """Published: neither side has a digit, and the answer has the gold's words. Whole words; a denial is
+    not it.
+    """
     if any(c.isdigit() for c in gold + answer) or "\\" in gold:
         return None
     wanted, given = _words(gold), _words(answer)

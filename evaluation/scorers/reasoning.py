@@ -1,13 +1,17 @@
 """MATH and SuperGPQA: the final answer by rules, the steps by rules, the reasoning by a judge.
 
-Example: outputs "Step 1: Let x be 2.\\nStep 2: Birds fly.\\nAnswer: 2", gold "2" gives correct True, num_steps 2,
-step_validity 0.5; the judge adds logical_coherence and step_consistency (0..1), and reasoning_score is the mean of the
-three. Where one of them is missing there is no reasoning_score. Benchmarks: MATH (https://arxiv.org/abs/2103.03874),
-SuperGPQA (https://arxiv.org/abs/2502.14739).
+Example: outputs "Step 1: Let x be 2.\\nStep 2: Birds fly.\\nAnswer: 2", gold "2" gives correct True,
+num_steps 2, step_validity 0.5; the judge adds logical_coherence and step_consistency (0..1), and
+reasoning_score is the mean of the three. Where one of them is missing there is no reasoning_score.
+Benchmarks: MATH (https://arxiv.org/abs/2103.03874), SuperGPQA (https://arxiv.org/abs/2502.14739).
 """
+
+# ruff: noqa: E501  (patterns)
 
 from __future__ import annotations
 
+import contextlib
+import json
 import re
 from collections.abc import Callable
 from typing import Any
@@ -24,7 +28,9 @@ LETTERS = "ABCDEFGHIJ"
 
 
 def score_math(row: Row) -> dict[str, Any]:
-    """Rule part of MATH: correct, extracted, num_steps, step_validity; pending where a judge can weigh steps."""
+    """Rule part of MATH: correct, extracted, num_steps, step_validity; pending where a judge can weigh
+    steps.
+    """
     gold = gold_value(row.gold)
     answer = final_answer(row.answer) if row.state == OK else None
     if gold is None:
@@ -40,7 +46,9 @@ def score_math(row: Row) -> dict[str, Any]:
 
 
 def score_supergpqa(row: Row) -> dict[str, Any]:
-    """Rule part of SuperGPQA: correct, extracted (a letter), num_steps, step_validity; pending as for MATH."""
+    """Rule part of SuperGPQA: correct, extracted (a letter), num_steps, step_validity; pending as for
+    MATH.
+    """
     options = _options(row.get("choices"))
     gold = _gold_letter(row.gold, options)
     letter = _letter(row.answer, options) if row.state == OK else None
@@ -103,7 +111,7 @@ async def _judge(row: Row, judge: Judge, coherence_mode: str, consistency_mode: 
     return score
 
 
-# --- letters -------------------------------------------------------------------------------------------------------
+# --- letters --------------------------------------------------------------------------------------
 
 _LABELS = (
     r"(?:final |correct |best |right )?(?:answer|choice|option)"
@@ -131,12 +139,8 @@ _SAID = re.compile(
 def _options(choices: Any) -> dict[str, str]:
     """Letter -> text, from a list, an object, or text such as "A: iron B: zinc"; empty without options."""
     if isinstance(choices, str) and choices.lstrip().startswith("["):
-        import json
-
-        try:
+        with contextlib.suppress(ValueError):
             choices = json.loads(choices)
-        except ValueError:
-            pass
     if isinstance(choices, dict):
         inner = choices.get("text")
         if isinstance(inner, list):
@@ -188,7 +192,9 @@ def _by_text(value: str, options: dict[str, str]) -> str | None:
 
 
 def _letter(text: str, options: dict[str, str]) -> str | None:
-    """The option that an answer states: the later of the last box and the last labelled letter, else a bare letter."""
+    """The option that an answer states: the later of the last box and the last labelled letter, else a
+    bare letter.
+    """
     whole = _letter_of(text, options, prose=False)
     if whole:
         return whole

@@ -1,13 +1,16 @@
 r"""math-verify behind a guard: one child process for each worker process, killed at a limit and replaced.
 
-Example: ask(r"\sum_{k=1}^{4} k", "10") is "equal"; a question that does not end is "timeout" after LIMIT_S seconds,
-and the next question gets a fresh child. Only text of a small alphabet and known commands is sent (`allowed`), and
-only to math-verify's LaTeX grammar, never to the parser of its that evaluates text. Limits are set from outside, by
-a timer that kills, so they hold in threads and whatever the child does.
+Example: ask(r"\sum_{k=1}^{4} k", "10") is "equal"; a question that does not end is "timeout" after LIMIT_S
+seconds, and the next question gets a fresh child. Only text of a small alphabet and known commands is sent
+(`allowed`), and only to math-verify's LaTeX grammar, never to the parser of its that evaluates text. Limits
+are set from outside, by a timer that kills, so they hold in threads and whatever the child does.
 """
+
+# ruff: noqa: E501, SIM905  (word lists and patterns)
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -42,7 +45,9 @@ _ENVIRONMENT = re.compile(r"\\(?:begin|end)\{[pbBv]?(?:matrix|cases|array)\}|\\m
 
 
 class ParserMissing(RuntimeError):
-    """math-verify or the runtime of its grammar cannot be loaded: nothing can be scored, a setting to repair."""
+    """math-verify or the runtime of its grammar cannot be loaded: nothing can be scored, a setting to
+    repair.
+    """
 
 
 def allowed(text: str) -> bool:
@@ -51,7 +56,7 @@ def allowed(text: str) -> bool:
         return False
     bare = _ENVIRONMENT.sub(" ", text)
     commands = _COMMAND.findall(bare)
-    if not all(len(c) == 1 and not c.isalpha() or c in _EASY or c in _HARD for c in commands):
+    if not all((len(c) == 1 and not c.isalpha()) or c in _EASY or c in _HARD for c in commands):
         return False
     rest = _COMMAND.sub(" ", bare)
     return bool(_ALPHABET.fullmatch(rest)) and not _RUN.search(rest)
@@ -68,7 +73,9 @@ def ask(gold: str, answer: str) -> str:
 
 
 def check_parser() -> None:
-    """Loads and tries the parser once, before anything is scored. Raises ParserMissing with one clear line."""
+    """Loads and tries the parser once, before anything is scored. Raises ParserMissing with one clear
+    line.
+    """
     remedy = "Install the pinned requirements: pip install -r requirements.txt"
     for package in ("sympy", "latex2sympy2_extended", "antlr4", "math_verify"):
         if find_spec(package) is None:
@@ -150,10 +157,8 @@ class Guard:
             return
         process.kill()
         for stream in (process.stdin, process.stdout):
-            try:
+            with contextlib.suppress(OSError):
                 stream.close()
-            except OSError:
-                pass
         process.wait()
 
 

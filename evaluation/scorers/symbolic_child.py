@@ -1,4 +1,5 @@
-"""The child process of symbolic.py: answers one JSON line with one word. Run as a script, imports nothing of ours.
+"""The child process of symbolic.py: answers one JSON line with one word. Run as a script, imports nothing
+of ours.
 
 It bounds itself (memory, no files, an alarm that ends it), in case the parent that watches it is gone.
 """
