@@ -1,13 +1,11 @@
 """Scope and grounding: ragtruth.subset (against passage and gold) and eli5.subset (against gold only).
 
-The answer and the gold are split into claims; the judge says for each claim whether a text supports it. All
-claims
-against one text are one question, so a row costs at most three:
+The answer and the gold are split into claims; the judge says for each claim whether a text supports it.
+All claims against one text are one question, so a row costs at most three:
 
-    gold claims  against the answer   coverage       = supported / gold claims (the best of several gold
-    answers) model claims against the passage  hallucination  = 1 - supported / model claims, faithfulness =
-    1 - hallucination model claims against the gold     overreach      = 1 - supported / model claims,
-    no_overreach = 1 - overreach
+    gold claims  against the answer    coverage      = supported / gold claims (of several golds the best)
+    model claims against the passage   faithfulness  = supported / model claims; hallucination is the rest
+    model claims against the gold      no_overreach  = supported / model claims; overreach is the rest
 
 A claim without a verdict leaves the row's rate without a value: a rate over the remaining claims would be
 another quantity. Metrics of CapTrack (arXiv 2603.06610).

@@ -25,7 +25,7 @@ UTILITIES = {
 
 
 async def score(row: Row, judge: Judge) -> dict[str, Any]:
-    """utility, SIDE_utility, and SIDE_CLASS as truth values for the row's own side (column "side", else unsafe)."""
+    """utility, SIDE_utility, and SIDE_CLASS as truth values for the row's own side ("side", else unsafe)."""
     side = "benign" if row.get("side") == "benign" else "unsafe"
     prompt = text_of(row.get("prompt")).strip()
     reason = "empty" if not row.answer else None if prompt else "no_prompt"
