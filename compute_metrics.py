@@ -129,7 +129,7 @@ def main(arguments: list[str] | None = None) -> int:
         if not options.model_name and not options.check:
             raise UsageError("--model_name is missing: name the folder of responses to score.")
         for name in ("workers", "judge_concurrency", "max_judge_calls"):
-            if (getattr(options, name) or 1) < 1:
+            if getattr(options, name) is not None and getattr(options, name) < 1:
                 raise UsageError(f"--{name}: at least 1 is needed.")
         tasks = select_tasks(options.tasks)
         set_up_logging(options.log_level)

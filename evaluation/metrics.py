@@ -108,7 +108,8 @@ def exit_code(
 def _responses_folder(options: Namespace) -> Path:
     base = Path(options.data_dir)
     for name in dict.fromkeys((options.model_name, safe_name(options.model_name))):
-        if (base / name).is_dir():
+        # a name longer than a file system takes can only be there under its safe form
+        if len(name.encode()) <= 255 and (base / name).is_dir():
             return base / name
     there = sorted(p.name for p in base.glob("*") if p.is_dir()) if base.is_dir() else []
     known = f" There: {', '.join(there[:8])}." if there else ""
