@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 # an opening bracket that what follows does not rule out at once
-_OPENER = re.compile(r'\{(?=\s*["}])|\[(?=\s*[\[\]{"\d\-tfnNI])')
+OPENER = re.compile(r'\{(?=\s*["}])|\[(?=\s*[\[\]{"\d\-tfnNI])')
 _NOT_NESTING = re.compile(r'[{}\[\]"]')
 _STRING_END = re.compile(r'[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 # an object with a quoted key is meant as JSON, also where it breaks off later; a bracket in prose is not
@@ -97,7 +97,7 @@ def values_in(text: str) -> list[Found]:
 
 def _scan(text: str) -> Iterator[Found]:
     position, may_skip = 0, True
-    while opener := _OPENER.search(text, position):
+    while opener := OPENER.search(text, position):
         start = opener.start()
         found, position = value_at(text, start)
         if found:
