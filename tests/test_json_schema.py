@@ -1,4 +1,6 @@
-"""JSON answers: golden rows, finding values in text, and schemas that are missing, broken, slow or far away."""
+"""JSON answers: golden rows, finding values in text, and schemas that are missing, broken, slow or far
+away.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,8 @@ def test_golden(row: dict[str, Any]) -> None:
     if right.get("failure"):
         assert got["reason"] == right["failure"]
     elif "correct" not in right and row["kind"] not in ("truncated", "nan_literal"):
-        # (a fragment of a truncated value, or one with NaN in it, is no JSON: the verdict stays, its reason differs)
+        # (a fragment of a truncated value, or one with NaN in it, is no JSON: the verdict stays, its reason
+        # differs)
         assert got["reason"] == row["reference"]["failure"]
 
 

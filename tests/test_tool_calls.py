@@ -18,7 +18,8 @@ ROWS = [
     for task in ("bfcl.subset", "mnms.full")
     for row in golden_rows(f"{FOLDER}/{task}.jsonl")
 ]
-# rows whose stored values are older than the rules that decide them (tests/golden/ERRATA.md): selection, both, items
+# rows whose stored values are older than the rules that decide them (tests/golden/ERRATA.md): selection,
+# both, items
 BY_THE_RULES = {
     "bf-006": (0, 0, 1),  # arguments only count where the tool is right
     "mn-005": (0, 0, 1),
@@ -80,8 +81,8 @@ NOTATIONS = {
     "json_list": '[{"name": "f.g", "arguments": {"a": 1, "b": "x, (y)"}}]',
     "json_arguments_as_text": '{"name": "f.g", "arguments": "{\\"a\\": 1, \\"b\\": \\"x, (y)\\"}"}',
     "json_parameters": 'So: {"name": "f.g", "parameters": {"a": 1, "b": "x, (y)"}} Done.',
-    "json_function": '{"type": "function", "function": {"name": "f.g", "arguments": {"a": 1, "b": "x, (y)"}}}',
-    "json_tool_calls": '{"tool_calls": [{"id": "c1", "function": {"name": "f.g", "arguments": {"a": 1, "b": "x, (y)"}}}]}',
+    "json_function": '{"type": "function", "function": {"name": "f.g", "arguments": {"a": 1, "b": "x, (y)"}}}',  # noqa: E501
+    "json_tool_calls": '{"tool_calls": [{"id": "c1", "function": {"name": "f.g", "arguments": {"a": 1, "b": "x, (y)"}}}]}',  # noqa: E501
     "json_plan": '{"plan": [{"id": 0, "name": "f.g", "args": {"a": 1, "b": "x, (y)"}}]}',
     "json_fence": '```json\n{"name": "f.g", "arguments": {"a": 1, "b": "x, (y)"}}\n```',
     "tool_call_tag": '<tool_call>\n{"name": "f.g", "arguments": {"a": 1, "b": "x, (y)"}}\n</tool_call>',
@@ -102,9 +103,9 @@ def test_notations(text: str) -> None:
 
 
 TAGGED = {
-    "parameter_tags": "<tool_call>\n<function=f>\n<parameter=a>\n1\n</parameter>\n<parameter=b>\nx\n</parameter>\n</function>\n</tool_call>",
+    "parameter_tags": "<tool_call>\n<function=f>\n<parameter=a>\n1\n</parameter>\n<parameter=b>\nx\n</parameter>\n</function>\n</tool_call>",  # noqa: E501
     "invoke": '<invoke name="f"><parameter name="a">1</parameter><parameter name="b">x</parameter></invoke>',
-    "arg_keys": "<tool_call>f\n<arg_key>a</arg_key>\n<arg_value>1</arg_value>\n<arg_key>b</arg_key>\n<arg_value>x</arg_value>\n</tool_call>",
+    "arg_keys": "<tool_call>f\n<arg_key>a</arg_key>\n<arg_value>1</arg_value>\n<arg_key>b</arg_key>\n<arg_value>x</arg_value>\n</tool_call>",  # noqa: E501
 }
 
 
@@ -165,7 +166,7 @@ SEVERAL = {
     "lines": ("f(a=1)\ng(b=2)", ["f", "g"]),
     "json_lines": ('{"name": "f", "arguments": {}}\n{"name": "g", "arguments": {}}', ["f", "g"]),
     "tags": (
-        '<tool_call>{"name": "f", "arguments": {}}</tool_call><tool_call>{"name": "g", "arguments": {}}</tool_call>',
+        '<tool_call>{"name": "f", "arguments": {}}</tool_call><tool_call>{"name": "g", "arguments": {}}</tool_call>',  # noqa: E501
         ["f", "g"],
     ),
     "function_tags": ("<function=f>{}</function><function=g>{}</function>", ["f", "g"]),
@@ -332,7 +333,7 @@ def test_no_gold_is_unscored(task: str) -> None:
     assert got["items"] is None and got["selection_correct"] is None
 
 
-UNITS = ["[", "{", "(", "7", " ", ";", "!", "\n", "f(", "f(a=", "f('", '{"a":', "[x", "f((", "f(a=[", "<function=a>", "<parameter=a>", "<invoke name='a'>", "\\", "a.", "f(a,", "f(1, ", "f()\n", "f(a=1) ", "Action: a\n", "f(a = ", "<tool_call>", "'", "f(a=1 "]  # fmt: skip
+UNITS = ["[", "{", "(", "7", " ", ";", "!", "\n", "f(", "f(a=", "f('", '{"a":', "[x", "f((", "f(a=[", "<function=a>", "<parameter=a>", "<invoke name='a'>", "\\", "a.", "f(a,", "f(1, ", "f()\n", "f(a=1) ", "Action: a\n", "f(a = ", "<tool_call>", "'", "f(a=1 "]  # fmt: skip  # noqa: E501
 
 
 @pytest.mark.parametrize("task", ["bfcl.subset", "mnms.full"])

@@ -1,9 +1,9 @@
 """Finds tool calls in free text: every common notation, read by a small grammar; nothing is ever evaluated.
 
-Example: 'Sure:\\n```\\n[geo.find(city="Oslo", n=2), area(5, 7)]\\n```' holds Call("geo.find", {"city": "Oslo", "n": 2})
-and Call("area", {}, (5, 7)). Also read: JSON objects with a name and arguments (alone, in lists, in tags such as
-<tool_call> or [TOOL_CALLS]), <function=NAME>… and <invoke name="NAME">… with parameter tags, "Action: NAME" with
-"Action Input: {…}". Prose with brackets ("f (see below)") is no call.
+Example: 'Sure:\\n```\\n[geo.find(city="Oslo", n=2), area(5, 7)]\\n```' holds Call("geo.find", {"city":
+"Oslo", "n": 2}) and Call("area", {}, (5, 7)). Also read: JSON objects with a name and arguments (alone, in
+lists, in tags such as <tool_call> or [TOOL_CALLS]), <function=NAME>… and <invoke name="NAME">… with parameter
+tags, "Action: NAME" with "Action Input: {…}". Prose with brackets ("f (see below)") is no call.
 """
 
 from __future__ import annotations
@@ -77,7 +77,8 @@ def normal_name(name: str) -> str:
 
 
 def calls_in(text: str, names: Iterable[str] = ()) -> list[Call]:
-    """The calls in a text, in order. names: tools known to exist; a name of several words is only found by them.
+    """The calls in a text, in order. names: tools known to exist; a name of several words is only found by
+    them.
 
     Time: linear (the steps of the grammar are counted and limited by the length of the text).
     """
@@ -85,7 +86,9 @@ def calls_in(text: str, names: Iterable[str] = ()) -> list[Call]:
 
 
 def call_from_text(text: str) -> Call | None:
-    """A gold call such as "Open Gate(speed=2)": all before the first bracket is its name. None if it is none."""
+    """A gold call such as "Open Gate(speed=2)": all before the first bracket is its name. None if it is
+    none.
+    """
     opening = text.find("(")
     name = text[:opening].strip(" \t\n-*`;") if opening > 0 else ""
     if not name:
@@ -98,7 +101,8 @@ def call_from_text(text: str) -> Call | None:
 
 
 def calls_from_value(value: Any, names: Iterable[str] | None = None) -> list[Call] | None:
-    """The calls that a JSON value stands for: one, a list of them, or an object that holds such; None if it is none.
+    """The calls that a JSON value stands for: one, a list of them, or an object that holds such; None if it
+    is none.
 
     names: normal names of the tools that exist; where given, a name without arguments must be one of them.
     """
@@ -196,7 +200,8 @@ class _Reader:
             return [], start + 1
         found, end = value_at(self.text, start)
         if not found:
-            # a list of calls that breaks off still holds whole ones: what is inside is tried again, within limits
+            # a list of calls that breaks off still holds whole ones: what is inside is tried again, within
+            # limits
             self.json_budget -= end - start
             return [], start + 1
         before = self.text[max(seen, start - _NAME_LENGTH - 60) : start]
@@ -225,7 +230,9 @@ class _Reader:
         return bool(_LINE_MARKS.fullmatch(line)) and (start <= 60 or len(line) < 60)
 
     def _name_before(self, opening: int, seen: int) -> tuple[str, bool]:
-        """(the name before a bracket, whether it is known): the longest known one, else the word at the bracket."""
+        """(the name before a bracket, whether it is known): the longest known one, else the word at the
+        bracket.
+        """
         start = opening
         while start > max(seen, opening - _NAME_LENGTH) and (
             self.text[start - 1].isalnum() or self.text[start - 1] in "_.- \t"

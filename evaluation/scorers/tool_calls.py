@@ -1,10 +1,11 @@
 """Tool calls: the right tool, the right arguments, both (bfcl.subset, mnms.full).
 
-Example: gold ["book_room(city='Oslo', nights=2)"], answer '{"name": "book_room", "arguments": {"city": "oslo",
-"nights": 2}}' gives items 1, selection 1, argument 1, integration 1.
-Rules: calls match in any order; items = max(gold calls, model calls), at least 1; arguments only count where the tool
-is right; no call wanted and none made is right. Text compares without case and outer blanks; truth values are no
-numbers; numbers may differ by 1e-6. Sources: BFCL (gorilla.cs.berkeley.edu), m&ms (arXiv 2403.11085).
+Example: gold ["book_room(city='Oslo', nights=2)"], answer '{"name": "book_room", "arguments": {"city":
+"oslo", "nights": 2}}' gives items 1, selection 1, argument 1, integration 1.
+Rules: calls match in any order; items = max(gold calls, model calls), at least 1; arguments only count where
+the tool is right; no call wanted and none made is right. Text compares without case and outer blanks; truth
+values are no numbers; numbers may differ by 1e-6. Sources: BFCL (gorilla.cs.berkeley.edu), m&ms (arXiv
+2403.11085).
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ _WORD = re.compile(r"\w+")
 
 @dataclass(frozen=True)
 class Expected:
-    """A gold call. choices: the argument values are lists of allowed values (BFCL), "" among them: may be left out."""
+    """A gold call. choices: the argument values are lists of allowed values (BFCL), "" among them: may be
+    left out.
+    """
 
     call: Call
     choices: bool = False
@@ -37,7 +40,9 @@ class Expected:
 
 @dataclass(frozen=True)
 class Tool:
-    """What a tool specification says. parameters: names in order. types: name -> JSON type. defaults: name -> value."""
+    """What a tool specification says. parameters: names in order. types: name -> JSON type. defaults: name ->
+    value.
+    """
 
     parameters: tuple[str, ...] = ()
     types: dict[str, str] = field(default_factory=dict)
@@ -48,8 +53,8 @@ def score_bfcl(row: Row) -> dict[str, Any]:
     """items, selection_correct, argument_correct, integration_correct: numbers. See the module for the rules.
 
     gold: calls as text (one, lines, or a list), objects with name and arguments, or BFCL's possible answers
-    {name: {argument: [allowed, …]}}. reason: the first fault (no_call, unexpected_call, wrong_tool, missing_args,
-    incorrect_args, extra_args, missing_call); no_gold.
+    {name: {argument: [allowed, …]}}. reason: the first fault (no_call, unexpected_call, wrong_tool,
+    missing_args, incorrect_args, extra_args, missing_call); no_gold.
     """
     gold = bfcl_gold(row.columns.get("gold"))
     return _score(row, gold, _same)
@@ -58,8 +63,8 @@ def score_bfcl(row: Row) -> dict[str, Any]:
 def score_mnms(row: Row) -> dict[str, Any]:
     """As score_bfcl; gold: nodes {id, name, args}. References such as <node-0>.text must name node and field.
 
-    Free text (four words and more) may leave out or add some words, but not exchange or reorder them; numbers and
-    numbers written as text are the same.
+    Free text (four words and more) may leave out or add some words, but not exchange or reorder them; numbers
+    and numbers written as text are the same.
     """
     gold = mnms_gold(row.columns.get("gold"))
     return _score(row, gold, _same_in_plan)
@@ -91,7 +96,9 @@ def _score(row: Row, gold: list[Expected] | None, same: Callable[[Any, Any], boo
 def _match(
     gold: list[Expected], made: list[Call], tools: dict[str, Tool], same: Callable[[Any, Any], bool]
 ) -> tuple[int, int, str | None]:
-    """(calls with the right tool, calls with tool and arguments right, first fault), the best pairing by tool."""
+    """(calls with the right tool, calls with tool and arguments right, first fault), the best pairing by
+    tool.
+    """
     selected = right = 0
     fault = None
     by_name: dict[str, tuple[list[Expected], list[Call]]] = {}
@@ -339,7 +346,8 @@ def _literal(text: str) -> Any:
 
 
 def read_tools(spec: Any) -> dict[str, Tool]:
-    """Normal name -> Tool of a tool specification: a list or one object, bare or as {"function": …}, or its text.
+    """Normal name -> Tool of a tool specification: a list or one object, bare or as {"function": …}, or its
+    text.
 
     Keywords that are null (Parquet) do not exist.
     """
