@@ -57,7 +57,8 @@ def score(row: Row) -> dict[str, Any]:
     if is_missing(row.columns.get("schema")):
         return {"correct": None, "extracted": None, "reason": "no_schema"}
     schema = read_schema(row.columns["schema"])
-    if schema is None or not schema_is_sound(json.dumps(schema)):
+    schema_text = _json_text(schema)
+    if schema is None or schema_text is None or not schema_is_sound(schema_text):
         return {"correct": None, "extracted": None, "reason": _REASONS[BAD_SCHEMA]}
     found = find_value(row.answer, schema)
     if found is None:
@@ -90,8 +91,19 @@ def read_schema(value: Any) -> dict[str, Any] | bool | None:
     if isinstance(value, str):
         value = _from_text(value)
     if isinstance(value, dict):
-        return without_nulls(value)
+        try:
+            return without_nulls(value)
+        except RecursionError:
+            return None
     return value if isinstance(value, bool) else None
+
+
+def _json_text(schema: Any) -> str | None:
+    """None for what only Python can write: a set, or a tuple as a key."""
+    try:
+        return json.dumps(schema)
+    except (TypeError, ValueError, RecursionError):
+        return None
 
 
 def _from_text(text: str) -> Any:
@@ -133,12 +145,11 @@ def schema_is_sound(schema_text: str) -> bool:
     """Whether a schema (JSON text) is valid itself and every reference in it leads somewhere without a
     network.
     """
-    from jsonschema.exceptions import SchemaError
-
     schema = json.loads(schema_text)
     try:
         _validator(schema).check_schema(schema)
-    except (SchemaError, RecursionError):
+    except Exception:
+        # not only SchemaError: a "$schema" that is a number, say, fails in many other ways
         return False
     return "$id" in schema_text or all(_resolves(schema, reference) for reference in _references(schema))
 
