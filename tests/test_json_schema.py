@@ -1,4 +1,6 @@
-"""JSON answers: golden rows, finding values in text, and schemas that are missing, broken, slow or far away."""
+"""JSON answers: golden rows, finding values in text, and schemas that are missing, broken, slow or far
+away.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,8 @@ def test_golden(row: dict[str, Any]) -> None:
     if right.get("failure"):
         assert got["reason"] == right["failure"]
     elif "correct" not in right and row["kind"] not in ("truncated", "nan_literal"):
-        # (a fragment of a truncated value, or one with NaN in it, is no JSON: the verdict stays, its reason differs)
+        # (a fragment of a truncated value, or one with NaN in it, is no JSON: the verdict stays, its reason
+        # differs)
         assert got["reason"] == row["reference"]["failure"]
 
 
@@ -121,6 +124,9 @@ CASES = {
     "schema_false": ('{"answer": 3}', False, False, "schema_validation_failed"),
     "schema_is_code": ('{"answer": 3}', "__import__('os').getcwd()", None, "schema_parse_error"),
     "schema_is_prose": ('{"answer": 3}', "an object", None, "schema_parse_error"),
+    "schema_as_python_text_with_a_set": ('{"answer": 3}', "{'enum': {1, 2}}", None, "schema_parse_error"),
+    "schema_too_deep": ("3", '{"not":' * 900 + "{}" + "}" * 900, None, "schema_parse_error"),
+    "schema_of_no_draft": ('{"answer": 3}', {"$schema": 3}, None, "schema_parse_error"),
     "schema_is_a_list": ('{"answer": 3}', [1], None, "schema_parse_error"),
     "schema_with_a_broken_pattern": (
         '{"a": "x"}',

@@ -1,7 +1,8 @@
 """Finds JSON values in free text with a real decoder, in linear time.
 
 Example: 'The {plan}: {"a": [1, {"b": "}"}]} and [2]. Ok' holds two values, {"a": [1, {"b": "}"}]} and [2].
-Strict JSON: no NaN or Infinity, no single quotes, no comments or trailing commas, no raw line breaks in strings.
+Strict JSON: no NaN or Infinity, no single quotes, no comments or trailing commas, no raw line breaks in
+strings.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 # an opening bracket that what follows does not rule out at once
-_OPENER = re.compile(r'\{(?=\s*["}])|\[(?=\s*[\[\]{"\d\-tfnNI])')
+OPENER = re.compile(r'\{(?=\s*["}])|\[(?=\s*[\[\]{"\d\-tfnNI])')
 _NOT_NESTING = re.compile(r'[{}\[\]"]')
 _STRING_END = re.compile(r'[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 # an object with a quoted key is meant as JSON, also where it breaks off later; a bracket in prose is not
@@ -89,15 +90,15 @@ def whole_value(text: str) -> Found | None:
 def values_in(text: str) -> list[Found]:
     """The outermost objects and arrays in a text, in order, without overlap.
 
-    A part of an object that breaks off or has an error inside is no value of its own. Values nested beyond the
-    interpreter's limit end the search.
+    A part of an object that breaks off or has an error inside is no value of its own. Values nested beyond
+    the interpreter's limit end the search.
     """
     return list(_scan(text))
 
 
 def _scan(text: str) -> Iterator[Found]:
     position, may_skip = 0, True
-    while opener := _OPENER.search(text, position):
+    while opener := OPENER.search(text, position):
         start = opener.start()
         found, position = value_at(text, start)
         if found:
@@ -115,7 +116,8 @@ def _scan(text: str) -> Iterator[Found]:
 def value_at(text: str, start: int) -> tuple[Found | None, int]:
     """(value, its end) for the JSON value that begins at `start`; (None, where reading failed) otherwise.
 
-    The place of failure is behind `start`; it is the end of the text where the value is not finished or too deep.
+    The place of failure is behind `start`; it is the end of the text where the value is not finished or too
+    deep.
     """
     try:
         value, end = _DECODER.raw_decode(text, start)
@@ -132,7 +134,9 @@ def value_at(text: str, start: int) -> tuple[Found | None, int]:
 
 
 def _depth(text: str, start: int, end: int) -> int:
-    """How many brackets that open in text[start:end], a sound beginning of a JSON value, are open at its end."""
+    """How many brackets that open in text[start:end], a sound beginning of a JSON value, are open at its
+    end.
+    """
     depth, position = 0, start
     while mark := _NOT_NESTING.search(text, position, end):
         position = mark.end()
@@ -145,7 +149,9 @@ def _depth(text: str, start: int, end: int) -> int:
 
 
 def _balanced_end(text: str, position: int, depth: int) -> int | None:
-    """Where `depth` open brackets are closed again, brackets in double-quoted strings apart; None if nowhere."""
+    """Where `depth` open brackets are closed again, brackets in double-quoted strings apart; None if
+    nowhere.
+    """
     while mark := _NOT_NESTING.search(text, position):
         position = mark.end()
         if mark.group() == '"':

@@ -16,27 +16,31 @@ _LAST_WORD = re.compile(r"(?:[^\W_]\.)+[^\W_]$|[^\W\d_]+$")
 _DOTTED = re.compile(r"(?:[^\W\d_]\.)+[^\W\d_]$")
 _MAX_LOOK_BACK = 24
 
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 # a dot after these never ends a sentence
-_TITLES = frozenset(
-    "dr mr mrs ms prof st mt messrs rev gen sgt capt lt col gov sen rep hon vs cf viz e.g i.e".split()
-)
-# after these it does before "etc. The …": a common opening word (and never before a small letter)
-_ENDINGS = frozenset("inc ltd co corp jr sr etc al dept est approx ca".split())
+_TITLES = _words("dr mr mrs ms prof st mt messrs rev gen sgt capt lt col gov sen rep hon vs cf viz e.g i.e")
+# after these it does before a common opening word, "Acme Co. He …" (and never before a small letter)
+_ENDINGS = _words("inc ltd co corp jr sr etc al dept est approx ca")
 # only before a number: "No. 5", but not the answer "No. It …"
-_BEFORE_NUMBER = frozenset("no nos fig figs eq vol p pp ch sec art".split())
-_OPENERS = frozenset(
-    "a an the this that these those he she it they we you i his her its their our my there here in on at for from "
-    "with to by as if when while after before since but and or so then however what who why how where yes no "
-    "not one some many most all each every".split()
+_BEFORE_NUMBER = _words("no nos fig figs eq vol p pp ch sec art")
+_OPENERS = _words(
+    "a an the this that these those he she it they we you i his her its their our my there here in on at for "
+    "from with to by as if when while after before since but and or so then however what who why how where "
+    "yes no not one some many most all each every"
 )
 
 
 def sentences(text: str) -> list[str]:
     """The sentences of a text in order, white space collapsed; [] for a blank text.
 
-    A sentence ends at a run of . ! ? (closing quotes and brackets belong to it) before white space or the end, and at
-    a full stop of Chinese or Japanese. It does not end after an abbreviation, an initial, a list number, inside a
-    number, nor behind a closing quote or an ellipsis that a small letter follows. Time: linear.
+    A sentence ends at a run of . ! ? (closing quotes and brackets belong to it) before white space or the
+    end, and at a full stop of Chinese or Japanese. It does not end after an abbreviation, an initial, a list
+    number, inside a number, nor behind a closing quote or an ellipsis that a small letter follows. Time:
+    linear.
     """
     pieces: list[str] = []
     start = _skip_space(text, 0)

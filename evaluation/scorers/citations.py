@@ -2,14 +2,15 @@
 
 Example: "She went to Marrow Island [Ostrel Bay] [Ida Verhoeven]." with gold {"answer": "Marrow Island",
 "supporting_facts": {"title": ["Ostrel Bay", "Ida Verhoeven"], …}, "context_titles": […]} is complete.
-Published definitions (arXiv 2603.06610) with recall of the required titles as source accuracy; precision stands
-beside it. Every scan is linear.
+Published definitions (arXiv 2603.06610) with recall of the required titles as source accuracy; precision
+stands beside it. Every scan is linear.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,7 +44,7 @@ _ARTICLES = frozenset(("the", "a", "an"))
 _WORD = re.compile(r"[^\W_]+")
 _UNANSWERABLE = re.compile(
     r"\b(?:unanswerable|not answerable|cannot be answered|can't be answered|no answer"
-    r"|(?:does|do|did)(?: not|n't) (?:say|state|mention|specify|provide|tell|report|give|contain|discuss|answer)"
+    r"|(?:does|do|did)(?: not|n't) (?:say|state|mention|specify|provide|tell|report|give|contain|discuss)"
     r"|(?:not|never) (?:say|said|stated|mentioned|specified|provided|given|reported|discussed|known|clear)"
     r"|no (?:information|mention)|insufficient information|not enough information)\b"
 )
@@ -51,7 +52,9 @@ _UNANSWERABLE = re.compile(
 
 @dataclass(frozen=True)
 class Gold:
-    """answers: accepted answers. required: cleaned titles that must be cited. known: cleaned titles in the context."""
+    """answers: accepted answers. required: cleaned titles that must be cited. known: cleaned titles in the
+    context.
+    """
 
     answers: tuple[str, ...]
     required: tuple[str, ...]
@@ -60,7 +63,9 @@ class Gold:
 
 @dataclass(frozen=True)
 class Reading:
-    """citations: as written, in order. answer: the text without them. asked_form: in brackets or parentheses."""
+    """citations: as written, in order. answer: the text without them. asked_form: in brackets or
+    parentheses.
+    """
 
     citations: tuple[str, ...]
     answer: str
@@ -70,9 +75,9 @@ class Reading:
 def score(row: Row) -> dict[str, Any]:
     """complete: form and answer right and every source named. source_recall, source_precision: 0..1.
 
-    None: the recall where no source is required or only numbers are cited, the precision where nothing is cited, form
-    and completeness where sources are named in another form than brackets. reason: no_citation, other_citation_form,
-    wrong_answer, missing_sources, incorrect_source; no_gold.
+    None: the recall where no source is required or only numbers are cited, the precision where nothing is
+    cited, form and completeness where sources are named in another form than brackets. reason: no_citation,
+    other_citation_form, wrong_answer, missing_sources, incorrect_source; no_gold.
     """
     gold = read_gold(row.gold)
     if gold is None:
@@ -125,14 +130,12 @@ def _reason(
 def read_gold(gold: Any) -> Gold | None:
     """The gold in any of its shapes, None where there is none.
 
-    A text is an answer without required sources, or JSON text. supporting_facts: {"title": […]}, pairs [title,
-    sentence], or titles.
+    A text is an answer without required sources, or JSON text. supporting_facts: {"title": […]}, pairs
+    [title, sentence], or titles.
     """
     if isinstance(gold, str) and gold.lstrip().startswith("{"):
-        try:
+        with suppress(ValueError, RecursionError):
             gold = json.loads(gold)
-        except (ValueError, RecursionError):
-            pass
     if not isinstance(gold, dict):
         gold = {"answer": gold}
     answers = gold.get("answer")
@@ -165,8 +168,9 @@ def clean(text: str) -> str:
 def read_citations(text: str, known: frozenset[str]) -> Reading:
     """The citations of an answer. Brackets of any width come first, then parentheses, then other forms.
 
-    A bracket counts if it can name something: no Markdown link, array index, display mathematics, interval, dots or
-    editor's note. Parentheses only count if they hold a known title (or, where none is known, look like one).
+    A bracket counts if it can name something: no Markdown link, array index, display mathematics, interval,
+    dots or editor's note. Parentheses only count if they hold a known title (or, where none is known, look
+    like one).
     """
     spans: list[tuple[int, int]] = []
     cited: list[str] = []
@@ -304,7 +308,9 @@ def _words(text: str) -> str:
 
 
 def answer_is_right(answer: str, gold: str) -> bool:
-    """Equal, contained as whole words, or sharing at least 0.8 of the words; yes and no by the first that is said."""
+    """Equal, contained as whole words, or sharing at least 0.8 of the words; yes and no by the first that is
+    said.
+    """
     said, wanted = _words(answer), _words(gold)
     if not said or not wanted:
         return False

@@ -1,9 +1,9 @@
 """Does the answer hold a JSON value that its schema accepts? (the schema and table_schema tasks)
 
 Example: 'Here it is: {"answer": 3}.' with schema {"type": "object", "required": ["answer"]} is correct.
-The published definition (arXiv 2603.06610): a JSON check, also for the table tasks, where a Markdown, CSV or HTML
-table is no JSON and therefore wrong; "format" is an annotation, as the standard has it by default. The schema comes
-from the task, the text from a model: a slow pattern must not hang, and nothing is ever fetched.
+The published definition (arXiv 2603.06610): a JSON check, also for the table tasks, where a Markdown, CSV or
+HTML table is no JSON and therefore wrong; "format" is an annotation, as the standard has it by default. The
+schema comes from the task, the text from a model: a slow pattern must not hang, and nothing is ever fetched.
 """
 
 from __future__ import annotations
@@ -48,15 +48,17 @@ print(validate(schema, value))
 
 
 def score(row: Row) -> dict[str, Any]:
-    """correct: the last JSON value of the answer obeys the row's schema; None where the schema is missing or unusable.
+    """correct: the last JSON value of the answer obeys the row's schema; None where the schema is missing or
+    unusable.
 
-    reason: no_schema, schema_parse_error (both unscored); invalid_json, schema_validation_failed, validation_too_slow.
-    extracted: the value as written.
+    reason: no_schema, schema_parse_error (both unscored); invalid_json, schema_validation_failed,
+    validation_too_slow. extracted: the value as written.
     """
     if is_missing(row.columns.get("schema")):
         return {"correct": None, "extracted": None, "reason": "no_schema"}
     schema = read_schema(row.columns["schema"])
-    if schema is None or not schema_is_sound(json.dumps(schema)):
+    schema_text = _json_text(schema)
+    if schema is None or schema_text is None or not schema_is_sound(schema_text):
         return {"correct": None, "extracted": None, "reason": _REASONS[BAD_SCHEMA]}
     found = find_value(row.answer, schema)
     if found is None:
@@ -83,12 +85,25 @@ def find_value(answer: str, schema: Any) -> Found | None:
 
 
 def read_schema(value: Any) -> dict[str, Any] | bool | None:
-    """A schema from a loaded cell: object, truth value, JSON text or a dict's printed form; None if unreadable."""
+    """A schema from a loaded cell: object, truth value, JSON text or a dict's printed form; None if
+    unreadable.
+    """
     if isinstance(value, str):
         value = _from_text(value)
     if isinstance(value, dict):
-        return without_nulls(value)
+        try:
+            return without_nulls(value)
+        except RecursionError:
+            return None
     return value if isinstance(value, bool) else None
+
+
+def _json_text(schema: Any) -> str | None:
+    """None for what only Python can write: a set, or a tuple as a key."""
+    try:
+        return json.dumps(schema)
+    except (TypeError, ValueError, RecursionError):
+        return None
 
 
 def _from_text(text: str) -> Any:
@@ -115,7 +130,9 @@ def without_nulls(value: Any) -> Any:
 
 
 def _validator(schema: Any) -> Any:
-    """The validator of the schema's draft, the newest by default; its registry knows the drafts and fetches nothing."""
+    """The validator of the schema's draft, the newest by default; its registry knows the drafts and fetches
+    nothing.
+    """
     from jsonschema import Draft202012Validator
     from jsonschema.validators import validator_for
     from jsonschema_specifications import REGISTRY
@@ -125,13 +142,14 @@ def _validator(schema: Any) -> Any:
 
 @lru_cache(maxsize=4096)
 def schema_is_sound(schema_text: str) -> bool:
-    """Whether a schema (JSON text) is valid itself and every reference in it leads somewhere without a network."""
-    from jsonschema.exceptions import SchemaError
-
+    """Whether a schema (JSON text) is valid itself and every reference in it leads somewhere without a
+    network.
+    """
     schema = json.loads(schema_text)
     try:
         _validator(schema).check_schema(schema)
-    except (SchemaError, RecursionError):
+    except Exception:
+        # not only SchemaError: a "$schema" that is a number, say, fails in many other ways
         return False
     return "$id" in schema_text or all(_resolves(schema, reference) for reference in _references(schema))
 
@@ -209,9 +227,11 @@ def _limited(schema: Any, value: Any, text: str) -> str:
 
 
 def _could_be_slow(schema: Any, text_length: int) -> bool:
-    """Whether a pattern (or a comparison of all items with all) could take more than linear time on such a text.
+    """Whether a pattern (or a comparison of all items with all) could take more than linear time on such a
+    text.
 
-    A pattern without repetition is linear, one with a single repetition at worst quadratic: harmless on short texts.
+    A pattern without repetition is linear, one with a single repetition at worst quadratic: harmless on short
+    texts.
     """
     repetitions = [_repetitions(pattern) for pattern in _patterns(schema)]
     if any(count > 1 for count in repetitions):

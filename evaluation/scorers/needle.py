@@ -1,8 +1,8 @@
 """Needles in a long text (RULER): ruler.32k asks for one, ruler.4k asks for one without saying which.
 
-Example: answer "The number is 4,820,193." with gold "4820193" is exact; "4820194" is partial; "94820193" is wrong.
-Numbers are compared as digits: separators and leading zeros do not matter, a sign does. Published definitions
-(arXiv 2603.06610), with the partial match made strict: one digit wrong or missing.
+Example: answer "The number is 4,820,193." with gold "4820193" is exact; "4820194" is partial; "94820193" is
+wrong. Numbers are compared as digits: separators and leading zeros do not matter, a sign does. Published
+definitions (arXiv 2603.06610), with the partial match made strict: one digit wrong or missing.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from evaluation.rows import OK, Row, is_missing, text_of
 
 _LONG = 7  # digits that make a number a needle where the gold does not say otherwise
 _SEPARATORS = " ,.'’_\u00a0\u202f-"
-# thousands written with one kind of separator, else a bare run of digits; the sign only where a word cannot end
+# thousands written with one kind of separator, else a bare run of digits; the sign only where a word cannot
+# end
 _NUMBER = re.compile(
     r"(?:(?<![\w.)\]-])[-−](?=\d))?(?:(?<!\d)\d{1,3}([ ,.'’_\u00a0\u202f])\d{3}(?:\1\d{3})*(?!\d)|\d+)"
 )
@@ -52,17 +53,19 @@ _ASKS_BACK = re.compile(
     re.IGNORECASE,
 )
 _NAMES_AMBIGUITY = re.compile(
-    r"\b(?:ambiguous|unclear|not clear|under-?specified|more than one|does(?: not|n't) (?:say|specify|state|tell))\b",
+    r"\b(?:ambiguous|unclear|not clear|under-?specified|more than one)\b"
+    r"|\b(?:does(?: not|n't) (?:say|specify|state|tell))\b",
     re.IGNORECASE,
 )
 
 
 def score_ruler_32k(row: Row) -> dict[str, Any]:
-    """exact, partial: truth values; needle_recall: share of the golds found; clean: exact and no other number.
+    """exact, partial: truth values; needle_recall: share of the golds found; clean: exact and no other
+    number.
 
-    exact: every gold needle is in the answer. partial: also an answer with some of several needles, or with a number
-    that has one digit of the needle wrong or missing. reason: partial_match, wrong_number, multiple_numbers,
-    no_number_found; no_gold (then all is None).
+    exact: every gold needle is in the answer. partial: also an answer with some of several needles, or with a
+    number that has one digit of the needle wrong or missing. reason: partial_match, wrong_number,
+    multiple_numbers, no_number_found; no_gold (then all is None).
     """
     golds = gold_needles(row.gold)
     if not golds:
@@ -103,9 +106,10 @@ def score_ruler_4k(row: Row) -> dict[str, Any]:
     """Does the model answer a question that does not say which needle is meant, and with what?
 
     compliance: it answers, rather than ask back, name the ambiguity or refuse (None for an empty answer).
-    n_extracted: how many long numbers it gives. gold_extracted: exactly one, and a gold; gold_in_extracted: a gold is
-    among them. hallucination: share of them that the text does not hold, 0 where none is given; None where the text
-    is not in the row or there is no answer. reason: asked_back, ambiguity_named, refused; no_gold; empty.
+    n_extracted: how many long numbers it gives. gold_extracted: exactly one, and a gold; gold_in_extracted: a
+    gold is among them. hallucination: share of them that the text does not hold, 0 where none is given; None
+    where the text is not in the row or there is no answer. reason: asked_back, ambiguity_named, refused;
+    no_gold; empty.
     """
     golds = gold_needles(row.gold)
     answer = ascii_digits(row.answer)
@@ -151,7 +155,9 @@ def _answers(
 
 
 def _invented(row: Row, numbers: list[str], golds: list[str]) -> float | None:
-    """Share of the numbers that are not in the row's own text; None where that text cannot be the haystack."""
+    """Share of the numbers that are not in the row's own text; None where that text cannot be the
+    haystack.
+    """
     given = ascii_digits(" ".join(text_of(row.get(name)) for name in ("prompt", "formatted_prompt", "ctx")))
     known = {_plain(number) for number in numbers_in(given)}
     haystack_is_here = any(_plain(gold) in known or gold.casefold() in given.casefold() for gold in golds)
@@ -191,7 +197,9 @@ def numbers_in(text: str) -> list[str]:
 
 
 def has_needle(answer: str, numbers: list[str], gold: str) -> bool:
-    """Whether the answer gives the gold: as a number, in groups of digits, or (not a number) as whole words."""
+    """Whether the answer gives the gold: as a number, in groups of digits, or (not a number) as whole
+    words.
+    """
     digits = _BETWEEN_DIGITS.sub("", gold)
     if not digits.lstrip("-").isdigit():
         return bool(re.search(rf"(?<!\w){re.escape(gold.casefold())}(?!\w)", answer.casefold()))
@@ -211,7 +219,8 @@ def _same(number: str, gold: str) -> bool:
 
 
 def _nearly(number: str, gold: str) -> bool:
-    """Edit distance 1, where the number does not hold the gold whole: one digit more is another, longer number.
+    """Edit distance 1, where the number does not hold the gold whole: one digit more is another, longer
+    number.
 
     Golds under four digits are too short for a near miss to mean anything.
     """
@@ -230,11 +239,9 @@ def _nearly(number: str, gold: str) -> bool:
 
 def _after_correction(answer: str) -> str:
     """What follows the last "sorry, I meant", where a number follows it; else the whole answer."""
-    last = None
-    for last in _CORRECTION.finditer(answer):
-        pass
-    if last and re.search(r"\d", answer[last.end() :]):
-        return answer[last.end() :]
+    ends = [match.end() for match in _CORRECTION.finditer(answer)]
+    if ends and re.search(r"\d", answer[ends[-1] :]):
+        return answer[ends[-1] :]
     return answer
 
 

@@ -1,8 +1,8 @@
 """How an answer is written: length, hedging, directness, lists, tables, emoji. No judge, no gold.
 
 Example: "Yes. The water is clean and warm." gives words 7, sentences 2, direct True, all else False.
-Definitions of the published CapTrack (arXiv 2603.06610), which describe habits and not merits: neither more nor
-less of them is better. An answer that is missing has no style: every value is None.
+Definitions of the published CapTrack (arXiv 2603.06610), which describe habits and not merits: neither more
+nor less of them is better. An answer that is missing has no style: every value is None.
 """
 
 from __future__ import annotations
@@ -26,6 +26,11 @@ COLUMNS = (
     "emoji",
 )
 
+
+def _set(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
 _WORD = re.compile(r"\w+")
 _HEDGES = re.compile(
     r"(?<!\w)(?:might|may|could|would|should|possibly|probably|likely|unlikely|perhaps|maybe|potentially"
@@ -43,7 +48,7 @@ _MONTH_BEFORE = re.compile(
 )
 _MONTH_AFTER = re.compile(r",? ?\d")
 
-_INDICATORS = frozenset("is are was were yes no true false first second third main primary key".split())
+_INDICATORS = _set("is are was were yes no true false first second third main primary key")
 _DIRECT_STARTS = (
     "the answer is",
     "the result is",
@@ -52,10 +57,8 @@ _DIRECT_STARTS = (
     "simply put",
     "in short",
 )
-_MONTHS = frozenset(
-    "january february march april may june july august september october november december".split()
-)
-_ABSOLUTES = frozenset("always never all none every each".split())
+_MONTHS = _set("january february march april may june july august september october november december")
+_ABSOLUTES = _set("always never all none every each")
 _LEADING_MARK = re.compile(r"(?:[-*•+–#>]+\s+|\d{1,3}[.)]\s+)+")
 _BARE_ANSWER = re.compile(r"[\"'*]*\w[\w.,:%/-]*(?:\s+\w[\w.,:%/-]*)?[.!\"'*]*")
 # scripts that write no blanks between words: a "word" there may be a sentence
@@ -66,7 +69,8 @@ _BULLET = re.compile(r"\s{0,40}(?:[-*•+–‣◦▪●○·]|\d{1,3}[.)]|[A-Za
 _LETTER_ITEM = re.compile(r"\s{0,40}([A-Za-z])\.\s")
 _DIVIDER = re.compile(r"\s*(?:[-*_]\s*){3,}")
 
-# Emoji_Presentation of Unicode, the pictographs among the dingbats, and anything that U+FE0F turns into an emoji
+# Emoji_Presentation of Unicode, the pictographs among the dingbats, and anything that U+FE0F turns into an
+# emoji
 _EMOJI = re.compile(
     "[\u231a\u231b\u23e9-\u23ec\u23f0\u23f3\u25fd\u25fe\u2614\u2615\u2648-\u2653\u267f\u2693\u26a1\u26aa\u26ab"
     "\u26bd\u26be\u26c4\u26c5\u26ce\u26d4\u26ea\u26f2\u26f3\u26f5\u26fa\u26fd\u2702\u2705\u2708-\u270d\u270f\u2712"
@@ -127,11 +131,12 @@ def _is_month(text: str, may: re.Match[str]) -> bool:
 
 
 def is_direct(text: str, parts: list[str]) -> bool:
-    """Whether the answer opens with an answer: its first sentence states something, without hedge or question.
+    """Whether the answer opens with an answer: its first sentence states something, without hedge or
+    question.
 
-    A sentence of one or two words is direct if it opens with yes, no, true, false or a number, or is the whole
-    answer. A longer one needs two indicators, or one beside concrete information (a name, a number, a month, an
-    absolute such as "never").
+    A sentence of one or two words is direct if it opens with yes, no, true, false or a number, or is the
+    whole answer. A longer one needs two indicators, or one beside concrete information (a name, a number, a
+    month, an absolute such as "never").
     """
     if not parts:
         return bool(_BARE_ANSWER.fullmatch(text.strip()))
@@ -169,7 +174,9 @@ def _without_code(text: str) -> str:
 
 
 def has_bullets(text: str) -> bool:
-    """A list item: a bullet, "1." or "a)" at a line's start; "A." only where the next letter's item follows."""
+    """A list item: a bullet, "1." or "a)" at a line's start; "A." only where the next letter's item
+    follows.
+    """
     letters = set()
     for line in text.split("\n"):
         if _BULLET.match(line) and not _DIVIDER.fullmatch(line):
@@ -183,8 +190,8 @@ def has_bullets(text: str) -> bool:
 
 
 def has_table(text: str) -> bool:
-    """A Markdown table: a rule of dashes and bars below a line with bars, or two neighbouring lines framed by bars
-    that have the same number of cells, at least two."""
+    """A Markdown table: a rule of dashes and bars below a line with bars, or two neighbouring lines framed by
+    bars that have the same number of cells, at least two."""
     above = ""
     for line in text.split("\n"):
         line = line.strip()
