@@ -94,7 +94,7 @@ def row_cell(pair: PairResult, row: RowResult, plot: Plot) -> Cell:
     small = []
     if plot.show_interval and row.has_interval:
         small.append(span(row.interval_low, row.interval_high))
-    elif row.std is not None:
+    elif row.std is not None and row.expected > 1:  # one metric has no spread
         small.append(f"(±{number(row.std)})")
     if row.missing or row.zero_base:
         small.append(f"{row.present} of {row.expected} metrics")
@@ -151,7 +151,8 @@ def footer(comparison: Comparison) -> list[str]:
     if counts:
         total = {sum(t.shared for t in p.tasks.values()) for p in comparison.pairs}
         many = f"{min(total):,}" if len(total) == 1 else f"{min(total):,}–{max(total):,}"
-        lines.append(f"Samples paired: {many} a model in {len(comparison.pairs[0].tasks)} tasks.")
+        tasks = sorted({len(p.tasks) for p in comparison.pairs})
+        lines.append(f"Samples paired: {many} a model in {'–'.join(map(str, tasks[:1] + tasks[1:][-1:]))} tasks.")
     else:
         lines.append("No per-sample results: deviations only, nothing says whether they are real.")
     if comparison.judges:
@@ -198,14 +199,14 @@ def draw_heatmap(comparison: Comparison, plot: Plot) -> Any:
     lines = _plan_lines(comparison, plot)
     width = _MARGIN * 2 + _BAND + _LABELS + count * width_of_cell
     width = max(width, 6.2)
-    wrap = int((width - 2 * _MARGIN) * 14.5)
+    wrap = int((width - 2 * _MARGIN) * 17)
     foot = textwrap.wrap(" ".join(footer(comparison)), wrap) + textwrap.wrap(_legend_text(comparison), wrap)
     names = [
         textwrap.wrap(shorten(p.name, 54), int(width_of_cell * 10), max_lines=4) for p in comparison.pairs
     ]
     header = 0.62 + 0.155 * max(len(n) for n in names)
     body = sum(height for *_, height in lines)
-    legend = 0.42
+    legend = 0.5
     height = _MARGIN + header + body + legend + 0.15 * len(foot) + 0.3
     figure, axis = figure_of(width, height)
     left = _MARGIN + _BAND + _LABELS
@@ -361,8 +362,8 @@ def _draw_cell(axis: Any, x: float, y: float, w: float, h: float, cell: Cell, av
     ink = "white" if luminance(fill) < 0.45 and not cell.hatched else QUIET_TEXT if cell.quiet else "black"
     weight = "bold" if cell.moved or average else "normal"
     back = {"facecolor": fill, "edgecolor": "none", "pad": 0.8} if cell.hatched else None
-    rows = 1 + len(cell.small)
-    top = y + h / 2 - 0.065 * (rows - 1)
+    below = 0.145 + 0.125 * (len(cell.small) - 1) if cell.small else 0.0
+    top = y + h / 2 - below / 2 + (0.01 if cell.small else 0.0)
     axis.text(
         x + w / 2,
         top,

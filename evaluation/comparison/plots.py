@@ -53,7 +53,7 @@ def draw_forest(comparison: Comparison, color_cap: float) -> Any | None:
     limit = min(max(5.0, farthest * 1.08), 4 * color_cap)
     high = 0.2 * len(titles) + 1.0
     width = 2.5 + 2.6 * across if across > 1 else 7.2
-    foot = textwrap.wrap(" ".join(footer(comparison)), int(width * 14.5))
+    foot = textwrap.wrap(" ".join(footer(comparison)), int(width * 17))
     bottom = 0.15 * len(foot) + 0.65
     figure = _figure(width, high * down + bottom + 0.4)
     grid = figure.subplots(down, across, sharey=True, squeeze=False)
@@ -130,6 +130,7 @@ def _forest_panel(axis: Any, comparison: Comparison, pair: PairResult, limit: fl
         label.set_color(GROUP_COLORS[comparison.row_groups[title]])
         label.set_parse_math(False)
     axis.tick_params(axis="x", labelsize=7)
+    axis.locator_params(axis="x", nbins=5, prune="both")
     axis.set_title(
         "\n".join(textwrap.wrap(shorten(pair.name, 54), 30)),
         fontsize=8.5,
@@ -149,7 +150,7 @@ def draw_series(comparison: Comparison) -> Any | None:
     across = min(4, len(titles))
     down = math.ceil(len(titles) / across)
     width = 2.55 * across + 0.5
-    foot = textwrap.wrap(" ".join(footer(comparison)), int(width * 14.5))
+    foot = textwrap.wrap(" ".join(footer(comparison)), int(width * 17))
     bottom = 0.15 * len(foot) + 0.65
     height = 1.55 * down + bottom + 0.5
     figure = _figure(width, height)
