@@ -29,7 +29,7 @@ def parser() -> argparse.ArgumentParser:
     """Options are spelled with underscores; hyphens are accepted everywhere."""
     p = _Parser(
         prog="compare_models.py",
-        description="Compares adapted models with their base: deviations, intervals, flips, pictures and tables.",
+        description="Compares adapted models with their base: deviations, intervals, flips, pictures.",
         allow_abbrev=False,
     )
     what = p.add_argument_group("what to compare (a file, or these options; options override the file)")
@@ -90,7 +90,8 @@ def main(arguments: list[str] | None = None) -> int:
         p.error("--base and --adapted belong together")
     if not (args.config or args.base or args.aa):
         p.error(
-            "nothing to compare: give --config, or --base and --adapted, or --aa; --create_config writes an example"
+            "nothing to compare: give --config, or --base and --adapted, or --aa; --create_config writes an "
+            "example"
         )
     if args.name and (not args.adapted or len(args.name) != len(args.adapted)):
         p.error("--name needs one name for each result of --adapted")

@@ -1,4 +1,5 @@
-"""The published comparison and the compare cases: our deviations, spreads and averages against recorded ones."""
+"""The published comparison and the compare cases: our deviations, spreads and averages against recorded
+ones."""
 
 from __future__ import annotations
 

@@ -163,7 +163,8 @@ def _metric(
     elif status == ZERO_BASE:
         note = "base is 0: no percent exists"
     result = MetricResult(
-        column, known.task, known.unit, known.direction, base, adapted, deviation, points, status, status == OK,
+        column, known.task, known.unit, known.direction, base, adapted, deviation, points, status,
+        status == OK,
         note=note,
         judged_base=_judged(base_result, known.task),
         judged_adapted=_judged(adapted_result, known.task),

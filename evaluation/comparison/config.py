@@ -79,7 +79,8 @@ class Config:
 
 
 _TOP = (
-    "model_pairs", "output_dir", "categories_to_plot", "aggregate_metrics", "aggregation", "missing", "low_base",
+    "model_pairs", "output_dir", "categories_to_plot", "aggregate_metrics", "aggregation", "missing",
+    "low_base",
     "allow_mismatch", "plot_settings", "save_options",
 )  # fmt: skip
 
@@ -123,7 +124,7 @@ def read_config(raw: Mapping[str, Any], folder: Path = Path()) -> Config:
     config = Config(
         tuple(_pair(entry, number, folder, warnings) for number, entry in enumerate(pairs or (), 1)),
         Path(_typed(raw.get("output_dir") or DEFAULT_OUTPUT, str, "output_dir")),
-        check_categories(raw["categories_to_plot"]) if "categories_to_plot" in raw else DEFAULT_CATEGORIES,
+        _categories(raw),
         _typed(_default(raw.get("aggregate_metrics"), True), bool, "aggregate_metrics"),
         _aggregation(raw.get("aggregation")),
         _choice(raw.get("missing"), "missing", MISSING_RULES),
@@ -134,6 +135,13 @@ def read_config(raw: Mapping[str, Any], folder: Path = Path()) -> Config:
         tuple(warnings),
     )
     return config
+
+
+def _categories(raw: Mapping[str, Any]) -> tuple[str, ...] | None:
+    if "categories_to_plot" in raw:
+        return check_categories(raw["categories_to_plot"])
+    # rows that somebody named need no filter
+    return None if raw.get("aggregation") else DEFAULT_CATEGORIES
 
 
 def _default(value: Any, default: Any) -> Any:
@@ -248,9 +256,8 @@ def _aggregation(value: Any) -> dict[str, list[str]] | None:
             raise ConfigError(f"aggregation.{title}: must be a list of metric columns.")
         for column in columns:
             if column not in COLUMN_BY_NAME:
-                raise ConfigError(
-                    f"aggregation.{title}: {column!r} is no metric column.{_mean(str(column), tuple(COLUMN_BY_NAME))}"
-                )
+                hint = _mean(str(column), tuple(COLUMN_BY_NAME))
+                raise ConfigError(f"aggregation.{title}: {column!r} is no metric column.{hint}")
         if len(set(columns)) < len(columns):
             raise ConfigError(f"aggregation.{title}: names a column twice.")
         rows[str(title)] = list(columns)

@@ -152,7 +152,9 @@ def footer(comparison: Comparison) -> list[str]:
         total = {sum(t.shared for t in p.tasks.values()) for p in comparison.pairs}
         many = f"{min(total):,}" if len(total) == 1 else f"{min(total):,}–{max(total):,}"
         tasks = sorted({len(p.tasks) for p in comparison.pairs})
-        lines.append(f"Samples paired: {many} a model in {'–'.join(map(str, tasks[:1] + tasks[1:][-1:]))} tasks.")
+        lines.append(
+            f"Samples paired: {many} a model in {'–'.join(map(str, tasks[:1] + tasks[1:][-1:]))} tasks."
+        )
     else:
         lines.append("No per-sample results: deviations only, nothing says whether they are real.")
     if comparison.judges:
@@ -415,7 +417,8 @@ def _legend_text(comparison: Comparison) -> str:
     ]
     if comparison.has_samples:
         words.append(
-            "Framed and bold: the 95 % interval excludes zero (▼ worse ▲ better ◆ neither; dashed with ?: not after "
+            "Framed and bold: the 95 % interval excludes zero (▼ worse ▲ better ◆ neither; dashed with ?: "
+            "not after "
             "correction for many rows). Pale and grey: it spans zero."
         )
     if 0 in comparison.row_directions.values():

@@ -70,7 +70,8 @@ def notes_of(pair: PairResult) -> list[str]:
         if left:
             ids = [*task.only_base, *task.only_adapted]
             notes.append(
-                f"{task.task}: {task.shared} samples paired, {left} left out ({', '.join(ids[:3])}{', …' if left > 3 else ''})"
+                f"{task.task}: {task.shared} samples paired, {left} left out "
+                f"({', '.join(ids[:3])}{', …' if left > 3 else ''})"
             )
     partly = {
         m.task: (m.judged_base, m.judged_adapted)
@@ -119,8 +120,10 @@ def markdown(comparison: Comparison) -> str:
             lines.append(f"- made differently: {_escape(str(difference))}")
         lines.append("")
     lines += [
-        "Change: relative deviation from the base in percent, the plain mean over the capability's metrics. Spread: "
-        "standard deviation over these metrics, no measure of chance. Interval: from the paired samples. A drift is a "
+        "Change: relative deviation from the base in percent, the plain mean over the capability's metrics. "
+        "Spread: "
+        "standard deviation over these metrics, no measure of chance. Interval: from the paired samples. A "
+        "drift is a "
         "diagnosis, not a verdict.",
         "",
     ]
@@ -198,7 +201,8 @@ def noise_floor(comparison: Comparison) -> str:
         floor = "n/a" if not row.has_interval else number((row.interval_high - row.interval_low) / 2)
         lines.append(f"{shorten(row.title, 34):36}{seen:>10}{floor:>12}{_flip_share(pair, row):>10}")
     lines += _wrap(
-        "floor: half of the 95 % interval of two runs that differ by noise alone; a change below it in a comparison of "
+        "floor: half of the 95 % interval of two runs that differ by noise alone; a change below it in a "
+        "comparison of "
         "two models is not to be told from noise. flips: share of samples whose verdict changed.",
         "",
     )

@@ -53,7 +53,8 @@ def averages(comparison: Comparison) -> Table:
     """spread is the published one of an average: sqrt(mean of squared row spreads) / sqrt(rows)."""
     header = ["pair", "group", "title", "mean", "spread", "low", "high", "rows", "rows_without_value"]
     return header, [
-        [pair.name, g.key, g.title, g.mean, g.std, g.interval_low, g.interval_high, len(g.rows), "; ".join(g.missing_rows)]
+        [pair.name, g.key, g.title, g.mean, g.std, g.interval_low, g.interval_high, len(g.rows),
+        "; ".join(g.missing_rows)]
         for pair in comparison.pairs
         for g in _groups(pair)
     ]  # fmt: skip
@@ -98,10 +99,13 @@ def _ids(ids: Sequence[str], shown: int = 50) -> str:
 
 
 LONG = [
-    "pair", "level", "name", "group", "capability", "task", "unit", "direction", "base", "adapted", "deviation",
-    "std", "points", "status", "counted", "low", "high", "points_low", "points_high", "paired_deviation", "se", "df",
+    "pair", "level", "name", "group", "capability", "task", "unit", "direction", "base", "adapted",
+    "deviation",
+    "std", "points", "status", "counted", "low", "high", "points_low", "points_high", "paired_deviation",
+    "se", "df",
     "p", "test", "q", "verdict", "quality", "pairs", "clusters", "unscored", "forgotten", "gained",
-    "smallest_change_points", "judged_base", "judged_adapted", "bound_low", "bound_high", "made_differently", "notes",
+    "smallest_change_points", "judged_base", "judged_adapted", "bound_low", "bound_high",
+    "made_differently", "notes",
 ]  # fmt: skip
 
 
@@ -129,7 +133,8 @@ def _metric_fields(m: MetricResult, row: RowResult | None) -> dict[str, Any]:
     return {
         "level": "metric", "name": m.column, "group": row.group if row else "",
         "capability": m.column.split(" ")[0], "task": m.task, "unit": m.unit, "direction": m.direction,
-        "base": m.base, "adapted": m.adapted, "deviation": m.deviation, "points": m.points, "status": m.status,
+        "base": m.base, "adapted": m.adapted, "deviation": m.deviation, "points": m.points,
+        "status": m.status,
         "counted": bool(row and m.column in row.weights), "low": m.low, "high": m.high,
         "points_low": m.points_low, "points_high": m.points_high, "paired_deviation": m.paired_deviation,
         "se": m.se, "df": m.df, "p": m.p, "test": m.test, "quality": m.quality,
@@ -143,7 +148,8 @@ def _metric_fields(m: MetricResult, row: RowResult | None) -> dict[str, Any]:
 
 def _row_fields(r: RowResult) -> dict[str, Any]:
     return {
-        "level": "row", "name": r.title, "group": r.group, "capability": r.capability, "direction": r.direction,
+        "level": "row", "name": r.title, "group": r.group, "capability": r.capability,
+        "direction": r.direction,
         "deviation": r.mean, "std": r.std, "low": r.interval_low, "high": r.interval_high,
         "paired_deviation": r.paired_mean, "se": r.se, "df": r.df, "p": r.p, "q": r.q, "verdict": r.verdict,
         "status": f"{r.present} of {r.expected} metrics",
@@ -154,7 +160,8 @@ def _row_fields(r: RowResult) -> dict[str, Any]:
 
 def _group_fields(g: GroupResult) -> dict[str, Any]:
     return {
-        "level": "overall" if g.key == OVERALL else "group", "name": g.title, "group": g.key, "deviation": g.mean,
+        "level": "overall" if g.key == OVERALL else "group", "name": g.title, "group": g.key,
+        "deviation": g.mean,
         "std": g.std, "low": g.interval_low, "high": g.interval_high, "paired_deviation": g.paired_mean,
         "se": g.se, "df": g.df,
         "notes": f"without value: {', '.join(g.missing_rows)}" if g.missing_rows else "",
