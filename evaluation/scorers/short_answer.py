@@ -281,6 +281,11 @@ _DENYING = re.compile(
 )
 
 
+_STATED = re.compile(
+    r"\banswer (?:is|would be|must be) (?:therefore |thus |clearly |simply )?(yes|no|true|false)\b"
+)
+
+
 def yes_or_no(answer: str, whole: str) -> bool | None:
     """What an answer says: its leading word, else fixed phrases, else the one of yes and no (true and false)
     that it has; where it has neither, the one that the whole text has. None where both or none are there."""
@@ -295,8 +300,11 @@ def yes_or_no(answer: str, whole: str) -> bool | None:
             return False
         if _DENYING.search(found):
             return False
+        stated = _STATED.findall(found)
+        if stated:
+            return stated[-1] in _YES
         present = set(found.split())
-        yes, no = bool(present & {"yes", "true"}), bool(present & {"no", "false"})
+        yes, no = bool(present & {"yes", "true"}), bool(present & {"no", "false", "incorrect", "untrue"})
         if yes != no:
             return yes
         if yes and no and text is whole:
