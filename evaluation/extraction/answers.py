@@ -78,8 +78,7 @@ class Labelled:
 
     @property
     def value(self) -> str:
-        """The rest of the label's line, or the next line with text in it, at most 2,000 characters; "" for
-        none."""
+        """The rest of the label's line, or the next line with text in it, at most 2,000 characters; else ""."""
         content = _CONTENT.search(self.text, self.end)
         return content.group().strip() if content else ""
 
@@ -91,8 +90,7 @@ class Labelled:
 
 
 def strip_markup(text: str) -> str:
-    """Text without Markdown: emphasis, code marks and fences, heading and bullet marks; LaTeX and wording
-    stay.
+    """Text without Markdown: emphasis, code marks, fences, headings and bullets; LaTeX and wording stay.
 
     "**Answer:** `5`" becomes "Answer: 5"; "3 * 4", "2**3", "x_1" and "\\frac{1}{2}" stay as they are.
     "<answer>5</answer>" becomes a line "Answer: 5".

@@ -183,8 +183,7 @@ def _patterns(names: tuple[str, ...]) -> dict[str, re.Pattern[str]]:
 
 
 def read_letter(answer: str, options: Options) -> str | None:
-    """The label of the option that `answer` chooses; None where rules cannot tell (no choice, two choices,
-    prose).
+    """The label of the option that `answer` chooses; None where rules cannot tell (no choice, two, prose).
 
     answer: the visible answer. options: of options_of. A result is always one of options.labels. Where
     several choices stand in the text the last one counts; an option's own text in place of its letter counts
