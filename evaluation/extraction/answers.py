@@ -90,7 +90,7 @@ class Labelled:
 
 
 def strip_markup(text: str) -> str:
-    """Text without Markdown: emphasis, code marks, fences, headings and bullets; LaTeX and wording stay.
+    """Text without Markdown: emphasis, code, fences, headings and bullets; LaTeX and wording stay.
 
     "**Answer:** `5`" becomes "Answer: 5"; "3 * 4", "2**3", "x_1" and "\\frac{1}{2}" stay as they are.
     "<answer>5</answer>" becomes a line "Answer: 5".
