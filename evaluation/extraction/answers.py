@@ -78,7 +78,7 @@ class Labelled:
 
     @property
     def value(self) -> str:
-        """The rest of the label's line, or the next line with text in it, at most 2,000 characters; else ""."""
+        """The rest of the label's line, or the next line (at most 2,000 characters); else ""."""
         content = _CONTENT.search(self.text, self.end)
         return content.group().strip() if content else ""
 
