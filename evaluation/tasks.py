@@ -9,7 +9,7 @@ taxonomy.py names task and path, the path here names scorer and per-sample colum
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,8 @@ class Task:
     metrics: in the order of metrics.json. needs: columns that a response file must have besides the outputs.
     modes: what the judged scorer asks. also: another task whose rows are scored with this one's, with the
     given name in their column `side` (harmbench's benign side is gsm8k). chunk: rows handed to a worker at
-    a time.
+    a time. letters: how many options a multiple-choice benchmark always offers, whatever a row's choices show.
+    first_number: where it numbers its options, the number of the first.
     """
 
     rules: str = ""
@@ -46,6 +47,8 @@ class Task:
     modes: tuple[str, ...] = ()
     also: dict[str, str] = field(default_factory=dict)
     chunk: int = 64
+    letters: int = 0
+    first_number: int | None = None
 
 
 ACCURACY = Metric("accuracy", "correct")
@@ -193,8 +196,8 @@ def _harmbench_metrics() -> tuple[Metric, ...]:
 
 
 TASKS: dict[str, Task] = {
-    "mmlu_pro.subset": _CHOICE,
-    "mmlu_pro.rephrased": _CHOICE,
+    "mmlu_pro.subset": replace(_CHOICE, letters=10),
+    "mmlu_pro.rephrased": replace(_CHOICE, letters=10),
     "mmlu_pro.schema": _SCHEMA,
     "mmlu_pro.table_schema": _SCHEMA,
     "gsm8k.subset": _NUMBER,
@@ -227,8 +230,8 @@ TASKS: dict[str, Task] = {
         needs=("gold", "ctx"),
         modes=("claim_support",),
     ),
-    "winogrande.subset": _CHOICE,
-    "hellaswag.subset": _CHOICE,
+    "winogrande.subset": replace(_CHOICE, letters=2, first_number=1),  # arXiv 1907.10641
+    "hellaswag.subset": replace(_CHOICE, letters=4),
     "ifeval.subset": Task(
         rules="instructions:score",
         metrics=tuple(metric for mode in IFEVAL_MODES for metric in _ifeval_metrics(mode)),
@@ -270,7 +273,7 @@ TASKS: dict[str, Task] = {
         chunk=8,
     ),
     "mbpp.full": _CODE,
-    "truthfulqa.full": _CHOICE,
+    "truthfulqa.full": replace(_CHOICE, letters=2),
     "xtreme.subset": _OPEN,
     "eli5.subset": Task(
         judged="claims:score_open", metrics=_SCOPE, needs=("gold",), modes=("claim_support",)
@@ -290,6 +293,6 @@ TASKS: dict[str, Task] = {
     ),
     "mnms.full": Task(rules="tool_calls:score_mnms", metrics=_TOOLS, needs=("gold",)),
     "structflowbench.turn2": _TURNS,
-    "longbenchv2.full": _CHOICE,
+    "longbenchv2.full": replace(_CHOICE, letters=4),
     "qasper.citation": _CITATION,
 }
