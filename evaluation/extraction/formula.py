@@ -58,7 +58,7 @@ def read_value(text: str, thousands: bool = True) -> Node:
 
 def is_words(text: str) -> bool:
     """Whether a text is nothing but words (of any script)."""
-    return bool(_LETTERS.fullmatch(_plain(text))) and not text.strip().startswith("\\")
+    return bool(_LETTERS.fullmatch(_plain(text)))
 
 
 def words_of(text: str) -> str:
@@ -219,16 +219,27 @@ def _quantity(tokens: list[Token]) -> Node:
     return ("quantity", value, unit) if unit else value
 
 
+_OF_ANGLES = ("sin", "cos", "tan", "cot", "sec", "csc")
+MAX_UNIT_WORDS = 8
+
+
 def _unit_start(tokens: list[Token]) -> int:
     """Where the unit begins: the first word (or known letter after a blank) behind a value; len(tokens)
     without one.
     """
     level = 0
+    trigonometric = any(t.kind == "func" and t.value in _OF_ANGLES for t in tokens)
     for number, token in enumerate(tokens):
         if token.kind == "op":
             if level == 0 and number and token.value in ("%", "¢", "€", "£"):
                 return number
-            if level == 0 and number and token.value == "^" and _is_degree(tokens[number:]):
+            if (
+                level == 0
+                and number
+                and token.value == "^"
+                and _is_degree(tokens[number:])
+                and not trigonometric
+            ):
                 return number
             if level == 0 and number and token.value == "degree" and number == len(tokens) - 1:
                 return number
@@ -265,7 +276,9 @@ def unit_name(tokens: list[Token]) -> str:
     """One name for a unit: "square centimeters", "cm^2" and "\\text{ cm}^{2}" are all "cm^2"."""
     names: list[str] = []
     power = ""
-    for token in tokens:
+    if len(tokens) > 3 * MAX_UNIT_WORDS or sum(t.kind == "word" for t in tokens) > MAX_UNIT_WORDS:
+        raise Unreadable("a sentence, not a unit")
+    for number, token in enumerate(tokens):
         value = str(token.value)
         lower = value.lower()
         if token.kind == "op":
@@ -278,7 +291,10 @@ def unit_name(tokens: list[Token]) -> str:
             elif value in ("and", "or", "=", "+"):
                 raise Unreadable("unit")
         elif token.kind == "num":
-            if token.value != 1 and names:
+            raised = any(t.value == "^" for t in tokens[max(0, number - 2) : number])
+            if not raised or not names:
+                raise Unreadable("a number inside a unit")
+            if token.value != 1:
                 names[-1] += f"^{token.value}"
         elif lower in ("square", "sq", "squared"):
             power = "^2"

@@ -36,7 +36,7 @@ _SUPERS = re.compile(r"[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻]+")
 _SUBS = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")
 _SUBSCRIPTS = re.compile(r"[₀₁₂₃₄₅₆₇₈₉]+")
 _SPACES = re.compile(
-    r"\\(?:[,;:!> ]|q?quad(?![A-Za-z])|displaystyle|textstyle|limits|hfill|phantom\{[^{}]*\})|~|&nbsp;"
+    r"(?<!\\)\\(?:[,;:!> ]|q?quad(?![A-Za-z])|displaystyle|textstyle|limits|hfill|phantom\{[^{}]*\})|~|&nbsp;"
 )
 _SIZES = re.compile(r"\\(?:left|right|[bB]igg?[lrm]?)(?![A-Za-z])\s?\.?")
 WRAP = re.compile(

@@ -43,6 +43,7 @@ _MATH_SPAN = re.compile(
 _NUMBER = re.compile(
     r"(?<![\w.,])[-−+]?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?(?:/\d+)?%?(?![\w])(?!\.\d)"
 )
+_CODE_SIGNS = re.compile(r"[\\_{}\[\]()]")
 _COPULA = re.compile(
     r"\b(?:is|are|equals|equal to|becomes|be|gives|get|have|obtain|yields)\b[\s:]{1,3}|=\s?", re.IGNORECASE
 )
@@ -267,6 +268,9 @@ def reduce_phrase(value: str) -> str:
         re.sub(r"^(?:the )?(?:final )?answer (?:is|:)\s{0,3}:?", "", value, flags=re.IGNORECASE).strip()
         or value
     )
+    whole = _one_span(value)
+    if whole:
+        return strip_marks(whole)
     if not _has_prose(value):
         return value
     spans = [next(group for group in match.groups() if group) for match in _MATH_SPAN.finditer(value)]
@@ -287,10 +291,17 @@ def reduce_phrase(value: str) -> str:
     tail = _after_copula(value)
     if tail and (not _has_prose(tail) or re.match(r"[-−+(\\]?\$?\d[\d.,/]*\s[A-Za-z]+$", tail)):
         return tail
+    # of a sentence; what looks like code or LaTeX is left as it is
     numbers = _NUMBER.findall(value)
-    if len(numbers) == 1:
+    if len(numbers) == 1 and not _CODE_SIGNS.search(value):
         return numbers[0]
     return value
+
+
+def _one_span(value: str) -> str:
+    """The content of a formula that is the whole text, "" where it is not one formula."""
+    match = _MATH_SPAN.fullmatch(value)
+    return next(group for group in match.groups() if group) if match else ""
 
 
 def _after_copula(value: str) -> str:

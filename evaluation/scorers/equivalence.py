@@ -124,7 +124,7 @@ def _compare_values(gold: str, answer: str, tolerance: Fraction) -> Comparison:
             left, right = (left, again) if left[0] == "list" else (again, right)
     try:
         equal = _same(left, right, tolerance)
-    except TooLarge:
+    except (TooLarge, RecursionError):
         return Comparison(False, "too_large")
     except Undefined:
         return Comparison(None, "undefined")
@@ -144,17 +144,17 @@ def _read(text: str, thousands: bool = True) -> Node | None:
 
 def _by_symbols(gold: str, answer: str) -> Comparison:
     """What our grammar does not know and math-verify may: sums, integrals, limits."""
-    from evaluation.scorers.symbolic import allowed, ask
+    from evaluation.scorers.symbolic import allowed, ask, worth_asking
 
     left, right = normalise(gold), normalise(answer)
-    if not (allowed(left) and allowed(right)):
+    if not (worth_asking(left, right) and allowed(left) and allowed(right)):
         return Comparison(None, "unreadable")
     verdict = ask(left, right)
     if verdict == "equal":
         return Comparison(True, None, True)
     if verdict == "timeout":
         return Comparison(False, "timeout", True)
-    return Comparison(None, "not_shown", True)
+    return Comparison(None, "unreadable" if verdict == "unparsed" else "not_shown", True)
 
 
 # --- values ---------------------------------------------------------------------------------------
