@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -136,6 +137,11 @@ PAIRS = [
     ("turned inequality", "x>5", "5<x", True),
     ("strict and not", "x>5", r"x \ge 5", False),
     ("union", r"(-\infty,1)\cup(3,\infty)", "x<1 or x>3", True),
+    ("plus or minus inside a set", r"\{1\pm\sqrt{5},-2\}", r"-2, 1+\sqrt{5}, 1-\sqrt{5}", True),
+    ("plus or minus is two values", r"1 \pm \sqrt{19}", r"1 + \sqrt{19}", False),
+    ("named values", "(3,4)", "x=3, y=4", True),
+    ("named values, other order", "(3,4)", "x=4, y=3", False),
+    ("the reals", r"(-\infty,\infty)", r"\mathbb{R}", True),
     ("matrix style", r"\begin{pmatrix}1&2\\3&4\end{pmatrix}", r"\begin{bmatrix} 1 & 2 \\ 3 & 4 \end{bmatrix}", True),
     ("matrix entry", r"\begin{pmatrix}1&2\end{pmatrix}", r"\begin{pmatrix}1&3\end{pmatrix}", False),
     # equations and words
@@ -568,6 +574,33 @@ def test_the_child_is_bounded_in_memory(tmp_path: Path) -> None:
     child.write_text(source.replace(marker, "    bytearray(3 << 30)\n" + marker, 1), encoding="utf-8")
     with pytest.raises(symbolic.ParserMissing):
         symbolic.Guard(child).ask({"gold": "1", "answer": "1"}, 60)
+
+
+def test_the_child_sees_no_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "secret")
+    guard = guard_with(
+        tmp_path, "import os; print('seen' if 'OPENAI_API_KEY' in os.environ else 'clean', flush=True)"
+    )
+    assert guard.ask({"q": "ok"}, 30) == "clean"
+    guard.close()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_forked_worker_has_a_child_of_its_own() -> None:
+    code = (
+        "import os\n"
+        "from evaluation.scorers import symbolic\n"
+        "assert symbolic.ask('1', '1') == 'equal'\n"
+        "pid = os.fork()\n"
+        "if not pid:\n"
+        "    os._exit(0 if symbolic.ask('2', '2') == 'equal' and symbolic._guard.starts == 1 else 9)\n"
+        "assert os.waitpid(pid, 0)[1] == 0\n"
+        "assert symbolic.ask('3', '3') == 'equal' and symbolic._guard.starts == 1\n"
+        "print('done')\n"
+    )
+    root = Path(__file__).resolve().parent.parent
+    done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, timeout=120)
+    assert done.stdout.strip() == "done", done.stderr
 
 
 def test_timeout_is_unequal(monkeypatch: pytest.MonkeyPatch) -> None:

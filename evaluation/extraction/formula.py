@@ -82,26 +82,32 @@ def _value(tokens: list[Token], depth: int) -> Node:
         tokens = tokens[1:]
     if not tokens:
         raise Unreadable("empty")
-    for sign in ("pm", "mp"):
-        if any(t.kind == "op" and t.value == sign for t in tokens):
-            return ("list", [_value(_signed(tokens, upper), depth + 1) for upper in (True, False)])
     parts = _split(tokens, ("and", "or", ";", ","))
     if len(parts) > 1:
-        if not parts[-1]:
-            parts.pop()
         items = [part for part in parts if part]  # "1, 2, and 3" has an empty part
-        return (
-            _value(items[0], depth + 1)
-            if len(items) == 1
-            else ("list", [_value(p, depth + 1) for p in items])
-        )
+        return _value(items[0], depth + 1) if len(items) == 1 else ("list", _values(items, depth))
+    if _has_sign(tokens) and not (tokens[0].kind == "op" and tokens[0].value in ("\\{", "{")):
+        return ("list", _values([_signed(tokens, True), _signed(tokens, False)], depth))
     parts = _split(tokens, ("cup",))
     if len(parts) > 1:
-        return ("list", [_value(part, depth + 1) for part in parts])
+        return ("list", _values(parts, depth))
     relation = _relation(tokens, depth)
     if relation:
         return relation
     return _bracketed(tokens, depth) or _quantity(tokens)
+
+
+def _values(parts: list[list[Token]], depth: int) -> list[Node]:
+    """The values of the parts, lists among them opened (1 \\pm 2 is two of the values of a set)."""
+    found: list[Node] = []
+    for part in parts:
+        value = _value(part, depth + 1)
+        found.extend(value[1] if value[0] == "list" else [value])
+    return found
+
+
+def _has_sign(tokens: list[Token]) -> bool:
+    return any(t.kind == "op" and t.value in ("pm", "mp") for t in tokens)
 
 
 def _signed(tokens: list[Token], upper: bool) -> list[Token]:
@@ -177,7 +183,7 @@ def _bracketed(tokens: list[Token], depth: int) -> Node | None:
         return None
     parts = _split(inner, (",", ";")) if inner else []
     if braces:
-        return ("set", [_value(part, depth + 1) for part in parts if part])
+        return ("set", _values([part for part in parts if part], depth))
     if any(not part for part in parts) or not parts:
         raise Unreadable("empty part")
     if len(parts) == 1 and first.value == "[":

@@ -303,7 +303,7 @@ class _Parser:
                     power = self.argument()
         if power == ("neg", ("num", Fraction(1))) and name in ("sin", "cos", "tan"):
             name, power = "a" + name, None
-        if self.at("(") and self._call_follows():
+        if self.at("("):
             arguments = self._arguments()
         else:
             arguments = [self._bare_argument()]
@@ -311,9 +311,6 @@ class _Parser:
             arguments = [*arguments, base]
         node: Node = ("call", name, arguments)
         return node if power is None else ("pow", node, power)
-
-    def _call_follows(self) -> bool:
-        return True
 
     def _bare_argument(self) -> Node:
         """sin 2x: the factors side by side, up to a sign or the next function."""

@@ -53,27 +53,6 @@ _NAMES = frozenset(
 )
 
 
-def balanced(text: str, start: int) -> int:
-    """Position behind the brace that closes the one at `start`; -1 where it never closes. Escaped braces
-    don't count.
-    """
-    depth = 0
-    position = start
-    while position < len(text):
-        char = text[position]
-        if char == "\\":
-            position += 2
-            continue
-        if char == "{":
-            depth += 1
-        elif char == "}":
-            depth -= 1
-            if depth == 0:
-                return position + 1
-        position += 1
-    return -1
-
-
 def boxes(text: str) -> list[tuple[int, str]]:
     r"""(position, content) of each \boxed{…} that closes, in order. One pass over the braces."""
     starts = list(_BOX.finditer(text))
@@ -133,7 +112,7 @@ def final_answer(text: str) -> str | None:
     text = text.strip()
     if not text:
         return None
-    strong = [(position, value) for position, value in _labelled(text) if value]
+    strong = _labelled(text)
     found = boxes(text)
     if found:
         strong.append((found[-1][0], last_box(text) or ""))
@@ -143,12 +122,8 @@ def final_answer(text: str) -> str | None:
     return _concluded(text)
 
 
-def labelled_values(text: str) -> list[tuple[int, str]]:
-    """(position, value) of the last labelled answers: `Answer: …`, "answer": … of a JSON object."""
-    return [(position, value) for position, value in _labelled(text) if value]
-
-
 def _labelled(text: str) -> list[tuple[int, str]]:
+    """(position, value) of the last `Answer: …` and of the last "answer": … of a JSON object."""
     found = []
     labels = list(_LABEL.finditer(text))
     # the last label may be an empty echo of the format; the one before it then counts

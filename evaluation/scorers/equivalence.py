@@ -381,7 +381,20 @@ def _single(gold: Node, answer: Node, tolerance: Fraction) -> bool | None:
     return _same(left[0], right[0], tolerance) if len(left) == len(right) == 1 else False
 
 
+def _named_tuple(gold: Node, answer: Node, tolerance: Fraction) -> bool | None:
+    """x = 3, y = 4 against (3, 4): the unknowns in their order of letters."""
+    pairs, point = (gold, answer) if gold[0] == "list" else (answer, gold)
+    if not all(item[0] == "rel" and item[2] == ["="] and item[1][0][0] == "sym" for item in pairs[1]):
+        return False
+    values = [item[1][1] for item in sorted(pairs[1], key=lambda item: item[1][0][1])]
+    if point[1:3] != ("(", ")") or len(values) != len(point[3]):
+        return False
+    return _all_same(point[3], values, tolerance) if point is gold else _all_same(values, point[3], tolerance)
+
+
 _RULES = {
+    ("list", "tuple"): _named_tuple,
+    ("tuple", "list"): _named_tuple,
     ("expression", "expression"): _expressions,
     ("quantity", "quantity"): _quantities,
     ("quantity", "expression"): _quantities,

@@ -82,6 +82,8 @@ def _with_steps(
         score["num_steps"] = len(found)
         score["step_validity"] = sum(map(valid, found)) / len(found)
         score["pending"] = "judge_reasoning"
+    elif reason is None:
+        score["reason"] = "no_steps"
     return score
 
 

@@ -1,7 +1,7 @@
 """1,000 distinct mathematics pairs, cold: python tests/benchmarks/bench_mathematics.py
 
-Prints the time from an empty process, how the pairs were decided, and the time of a pair by kind. Target: under 20 s.
-Pairs that cost their time limit (power towers that only the guarded parser would meet) are not among them.
+Prints the time from an empty process, how the pairs were decided, and the time of a pair by kind.
+Target: under 20 s. Pairs that cost their time limit (what the guarded parser never ends) are not among them.
 """
 
 from __future__ import annotations
@@ -61,20 +61,18 @@ def main() -> None:
     total = time.perf_counter() - START
     symbolic.close()
     for kind, times in by_kind.items():
-        print(
-            f"{kind:28} {len(times):4} pairs  mean {1000 * sum(times) / len(times):8.2f} ms  max {1000 * max(times):8.1f} ms"
-        )
+        mean, longest = 1000 * sum(times) / len(times), 1000 * max(times)
+        print(f"{kind:28} {len(times):4} pairs  mean {mean:8.2f} ms  max {longest:8.1f} ms")
     print(
         f"{len(work)} pairs, {len(set(work))} distinct, {equal} equal, {symbolic_count} by the guarded parser"
     )
     print(
-        f"imports {imported:.2f} s, all {total:.2f} s cold; {total / TARGET_S:.2f} of the target of {TARGET_S:.0f} s"
+        f"imports {imported:.2f} s, all {total:.2f} s cold; "
+        f"{total / TARGET_S:.2f} of the target of {TARGET_S:.0f} s"
     )
 
-    text = (
-        "Step 1: Let x be given and 2 + 3 = 5.\n" * 20
-        + "**Final Answer:** $\\boxed{\\frac{1}{2}}$. I hope it helps."
-    )
+    text = "Step 1: Let x be given and 2 + 3 = 5.\n" * 20
+    text += "**Final Answer:** $\\boxed{\\frac{1}{2}}$. I hope it helps."
     start = time.perf_counter()
     for number in range(1000):
         score_math(make_row("math.subset", {"outputs": text + " " * (number % 7), "gold": "0.5"}))
