@@ -19,7 +19,7 @@ from evaluation.extraction.latex import final_answer
 from evaluation.extraction.steps import false_arithmetic, steps, valid_mathematics, valid_options
 from evaluation.rows import make_row
 from evaluation.scorers import symbolic
-from evaluation.scorers.equivalence import LIVE_TOLERANCE, compare
+from evaluation.scorers.equivalence import LIVE, compare
 from evaluation.scorers.mathematics import score_livemathbench
 from evaluation.scorers.reasoning import score_math, score_supergpqa
 
@@ -88,6 +88,7 @@ PAIRS = [
     ("root of a square", r"\sqrt{x^2}", "x", False),
     ("cancelled", r"\frac{x^2-1}{x-1}", "x+1", True),
     ("complex", "3+4i", "4i+3", True),
+    ("imaginary unit of other programs", "2i", "2*I", True),
     ("conjugate", "i", "-i", False),
     ("index", "a_1+a_2", "a_2+a_{1}", True),
     ("unknown function", "f(1,2)+6", "f(1,2)+5", False),
@@ -173,10 +174,12 @@ def test_pair(gold: str, answer: str, equal: bool | None) -> None:
     assert compare(gold, gold).equal is True
 
 
-def test_published_tolerances() -> None:
-    assert compare("3", "3.0000001", LIVE_TOLERANCE).equal is True
+def test_published_differences_of_the_tasks() -> None:
+    assert compare("3", "3.0000001", LIVE).equal is True
     assert compare("3", "3.0000001").equal is False
-    assert compare("3", "3.00001", LIVE_TOLERANCE).equal is False
+    assert compare("3", "3.00001", LIVE).equal is False
+    assert compare(r"60^\circ", "60", LIVE).equal is True
+    assert compare(r"60^\circ", "60 cm", LIVE).equal is False
 
 
 # --- reading the answer -----------------------------------------------------------------------------

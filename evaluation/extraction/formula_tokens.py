@@ -213,6 +213,8 @@ def _word(text: str, space: bool) -> Token:
         return Token("func", text, space)
     if text in ("pi", "e", "i", "Pi"):
         return Token("const", text.lower(), space)
+    if text == "I":  # the imaginary unit of computer algebra; a name it is on both sides or on none
+        return Token("const", "i", space)
     if text.lower() in ("infinity", "inf", "oo"):
         return Token("inf", text, space)
     if len(text) == 1:
