@@ -51,11 +51,11 @@ EXACT = Policy(Fraction(0), False)
 
 @dataclass(frozen=True)
 class Comparison:
-    """equal: True, False, or None where nothing is shown. reason: "unequal", "timeout", "too_large",
-    "undefined",
+    """A verdict.
 
-    "unreadable" (not in the grammar), "not_shown" (parsed, but neither equal nor unequal shown); None where
-    equal. symbolic: whether the guarded process was asked.
+    equal: True, False, or None where nothing is shown. reason: "unequal", "timeout", "too_large",
+    "undefined", "unreadable" (not in the grammar) or "not_shown" (parsed, but neither shown);
+    None where equal. symbolic: whether the guarded process was asked.
     """
 
     equal: bool | None
