@@ -36,8 +36,8 @@ class Task:
     metrics: in the order of metrics.json. needs: columns that a response file must have besides the outputs.
     modes: what the judged scorer asks. also: another task whose rows are scored with this one's, with the
     given name in their column `side` (harmbench's benign side is gsm8k). chunk: rows handed to a worker at
-    a time. letters: how many options a multiple-choice benchmark always offers, whatever a row's choices show.
-    first_number: where it numbers its options, the number of the first.
+    a time. letters: how many options a multiple-choice benchmark always offers, whatever a row's choices
+    show. first_number: where it numbers its options, the number of the first.
     """
 
     rules: str = ""
