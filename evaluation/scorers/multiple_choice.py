@@ -92,7 +92,7 @@ def gold_letter(row: Row, options: Options) -> str | None:
         if letter and letter[1] in options.labels:
             return letter[1]
     if re.fullmatch(r"\d{1,2}", text):
-        index = int(text) - (TASKS[row.task].first_number or 0) or 0
+        index = int(text) - (TASKS[row.task].first_number or 0)
         labels = options.labels or tuple(LETTERS)
         # 0 where numbers start at 1 can only be an index
         return labels[max(index, 0)] if index < len(labels) else None
