@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.files import whole_file, write_json
-from evaluation.taxonomy import COLUMNS
+from evaluation.taxonomy import COLUMN_BY_NAME, COLUMNS
 
 FIXED_COLUMNS = (
     "id",
@@ -205,6 +205,8 @@ def _read_metrics_csv(path: Path) -> tuple[str, dict[str, float | None]]:
         lines = [line for line in csv.reader(handle) if line]
     if len(lines) < 2:
         raise ResultError(f"{path}: has {len(lines)} line(s), a header and one row of metrics are needed.")
+    if len(lines) > 2:
+        raise ResultError(f"{path}: has {len(lines) - 1} rows of metrics. Leave the one of this model.")
     header, cells = lines[0], lines[1]
     if len(cells) != len(header):
         raise ResultError(
@@ -216,10 +218,18 @@ def _read_metrics_csv(path: Path) -> tuple[str, dict[str, float | None]]:
         if column == "model_name":
             name = cell or name
             continue
-        values[column] = _number(cell, path, column)
+        if column in COLUMN_BY_NAME or _is_number(cell):
+            values[column] = _number(cell, path, column)
     if not any(column.name in values for column in COLUMNS):
         raise ResultError(f"{path}: none of its columns is a CapTrack metric (such as {COLUMNS[0].name!r}).")
     return name, values
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        return float(cell) not in (float("inf"), float("-inf"))
+    except ValueError:
+        return False
 
 
 def _number(cell: str, path: Path, column: str) -> float | None:

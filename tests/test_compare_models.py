@@ -385,6 +385,28 @@ def test_two_bare_csvs_give_deviations_and_say_that_there_are_no_intervals(resul
     assert not (tmp_path / "o" / "flips.parquet").exists()
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (",C1 Accuracy (PopQA)\na,0.5\nb,0.6\n", "2 rows"),
+        (",C1 Accuracy (PopQA)\na,much\n", "is not a number"),
+        (",C1 Accuracy (PopQA)\na,inf\n", "infinite"),
+        (",Other\na,1\n", "none of its columns"),
+        (",C1 Accuracy (PopQA)\n", "1 line"),
+    ],
+)
+def test_a_csv_that_cannot_be_used(tmp_path, text, words):
+    (tmp_path / "x.csv").write_text(text, encoding="utf-8")
+    with pytest.raises(ResultError, match=words):
+        read_result(tmp_path / "x.csv")
+
+
+def test_a_text_column_beside_the_metrics_is_no_matter(tmp_path):
+    (tmp_path / "x.csv").write_text(",note,C1 Accuracy (PopQA),model_name\n0,good,0.5,m\n", encoding="utf-8")
+    result = read_result(tmp_path / "x.csv")
+    assert (result.name, result.values) == ("m", {"C1 Accuracy (PopQA)": 0.5})
+
+
 # --- the whole ---
 
 
@@ -526,6 +548,23 @@ def test_nothing_that_can_be_read_ends_with_1_and_lists_everything(tmp_path, cap
         == 1
     )
     assert "compute_metrics.py" in capsys.readouterr().err
+
+
+def test_a_picture_that_fails_loses_no_number(results, tmp_path, capsys, monkeypatch):
+    def broken(*_):
+        raise RuntimeError("no ink")
+
+    monkeypatch.setattr("evaluation.comparison.heatmap.draw_heatmap", broken)
+    out = tmp_path / "o"
+    assert run("--base", results / "base", "--adapted", results / "forgot", "--output", out) == 4
+    assert "no ink" in capsys.readouterr().err
+    assert (out / "relative_differences.csv").exists() and (out / "forest_plot.pdf").exists()
+
+
+def test_an_output_that_is_a_file_is_one_message(results, tmp_path, capsys):
+    (tmp_path / "o").write_text("x")
+    assert run("--base", results / "base", "--adapted", results / "forgot", "--output", tmp_path / "o") == 1
+    assert "cannot be written" in capsys.readouterr().err
 
 
 def test_the_noise_floor_of_two_runs(results, tmp_path, capsys):
