@@ -191,13 +191,23 @@ def read_result(path: Path) -> ModelResult:
                     f"{path}: has no {needed.name}. Run compute_metrics.py for this model first."
                 )
         name, values = _read_metrics_csv(table)
-        return ModelResult(path, name, values, json.loads(run_file.read_text(encoding="utf-8")))
+        return ModelResult(path, name, values, _read_run(run_file))
     if not path.exists():
         raise ResultError(f"{path}: no such result folder or metrics CSV. compute_metrics.py writes them.")
     name, values = _read_metrics_csv(path)
     if path.name == "metrics.csv" and (path.parent / "run.json").exists():
         return read_result(path.parent)
     return ModelResult(path, name, values)
+
+
+def _read_run(path: Path) -> dict[str, Any]:
+    try:
+        run = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ResultError(f"{path}: not valid JSON ({error}). Run compute_metrics.py again.") from None
+    if not isinstance(run, dict):
+        raise ResultError(f"{path}: not a record of a run. Run compute_metrics.py again.")
+    return run
 
 
 def _read_metrics_csv(path: Path) -> tuple[str, dict[str, float | None]]:

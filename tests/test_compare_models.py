@@ -341,11 +341,21 @@ def test_what_is_not_recorded_is_no_difference(results):
     assert differences(ModelResult(base.path, "x", base.values, {}), base) == ()
 
 
-def test_runs_of_one_model_may_differ_in_their_seed_alone(results):
+@pytest.mark.parametrize("text", ["[]", "{", ""])
+def test_a_broken_run_file_is_one_message(results, tmp_path, text):
+    import shutil
+
+    shutil.copytree(results / "part", tmp_path / "part")
+    (tmp_path / "part" / "run.json").write_text(text)
+    with pytest.raises(ResultError, match=r"Run compute_metrics\.py again"):
+        read_result(tmp_path / "part")
+
+
+def test_another_seed_is_no_other_making(results):
     base = read_result(results / "base")
     one = with_run(base, inference=MADE)
     two = with_run(base, inference={**MADE, "sampling": {"temperature": 0, "seed": 2}})
-    assert between_runs([one, two]) == ()
+    assert between_runs([one, two]) == differences(one, two) == ()
     three = with_run(base, inference={**MADE, "sampling": {"temperature": 1, "seed": 2}})
     assert [d.what for d in between_runs([one, three])] == ["sampling between runs of base"]
 
@@ -755,6 +765,18 @@ def test_shipped_configurations_load_without_a_warning(path):
     config = cf.load_config(path)
     assert config.model_pairs
     assert config.warnings == ()
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "configs").glob("*.yaml")), ids=lambda p: p.name)
+def test_shipped_configurations_run(results, tmp_path, monkeypatch, path):
+    """On synthetic results under the names of the demo's."""
+    import shutil
+
+    monkeypatch.chdir(tmp_path)
+    for name, source in (("demo-base", "base"), ("demo-adapted", "forgot")):
+        shutil.copytree(results / source, tmp_path / "absolute_metrics" / name)
+    assert run("--config", path, "--figure-format", "png") == 0
+    assert list(tmp_path.glob("captrack_relative_results/**/relative_differences_heatmap.png"))
 
 
 def test_a_series_is_put_in_order_and_drawn(results, tmp_path):

@@ -423,8 +423,8 @@ def _legend_text(comparison: Comparison) -> str:
         )
     if 0 in comparison.row_directions.values():
         words.append("◇ a habit, neither better nor worse.")
-    if any(r.flagged for p in comparison.pairs for r in p.rows.values()):
-        words.append("Hatched: missing entries or a base too low for a percent.")
+    if any(r.flagged or r.incomplete for p in comparison.pairs for r in p.rows.values()):
+        words.append("Hatched: missing entries, unjudged samples, or a base too low for a percent.")
     return " ".join(words)
 
 
