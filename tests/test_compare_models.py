@@ -15,9 +15,10 @@ import compare_models
 from evaluation.comparison import config as cf
 from evaluation.comparison import deviations as dv
 from evaluation.comparison import model as m
-from evaluation.comparison.analysis import Rules, compare_pair, mean_values, tally
+from evaluation.comparison.analysis import Rules, compare_pair, mean_values
 from evaluation.comparison.compatibility import between_runs, differences
 from evaluation.comparison.run import ComparisonError, compare
+from evaluation.comparison.tally import tally
 from evaluation.results import ModelResult, ResultError, read_result
 from evaluation.taxonomy import CAPABILITIES, COLUMNS, DEFAULT_CATEGORIES
 from tests import synthetic
@@ -634,7 +635,7 @@ def test_cells_say_what_is_real_without_colour(results):
     ("value", "text"), [(-0.04, "0.0"), (2.0, "2.0"), (-16.41, "\N{MINUS SIGN}16.4"), (1234.56, "1235")]
 )
 def test_numbers_have_no_negative_zero(value, text):
-    from evaluation.comparison.heatmap import number
+    from evaluation.comparison.words import number
 
     assert number(value) == text
 
@@ -660,7 +661,7 @@ def test_no_text_leaves_the_heatmap(results, count, green_red):
 
 def test_the_footer_says_what_limits_the_result(results):
     from evaluation.comparison.analysis import make_comparison
-    from evaluation.comparison.heatmap import footer
+    from evaluation.comparison.words import footer
 
     base = with_run(read_result(results / "base"), options={"limit": 20}, demo_judge=True)
     comparison = make_comparison([pair_of(results)], dv.plan_rows(DEFAULT_CATEGORIES), Rules(), True, [base])

@@ -14,9 +14,9 @@ import pytest
 from evaluation.comparison.analysis import Rules, compare_pair, make_comparison
 from evaluation.comparison.config import load_config
 from evaluation.comparison.deviations import plan_rows
-from evaluation.comparison.heatmap import number
 from evaluation.comparison.model import Comparison
 from evaluation.comparison.run import compare
+from evaluation.comparison.words import number
 from evaluation.results import ModelResult
 from evaluation.taxonomy import DEFAULT_CATEGORIES
 from tests.conftest import GOLDEN

@@ -1,9 +1,9 @@
 """Were two results made the same way? A difference in the making would be read as a difference of the models.
 
 Compared where both sides have recorded it: definitions, row limit, demo judge; per task judge, served judge
-and prompt versions; of the inference data set revision, limit, system prompt, chat template, sampling but its seed,
-context window and the share of prompts that were cut. A result of ours against a bare CSV is a difference
-too: nobody knows how the other was made. Example: Difference("judge of ragtruth.subset",
+and prompt versions; of the inference data set revision, limit, system prompt, chat template, sampling but
+its seed, context window and the share of prompts that were cut. A result of ours against a bare CSV is a
+difference too: nobody knows how the other was made. Example: Difference("judge of ragtruth.subset",
 "gpt-4o-mini@openai", "gpt-4o@openai").
 """
 

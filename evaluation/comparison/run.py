@@ -145,8 +145,8 @@ def write_outputs(
 
 
 def _remarks(comparison: Comparison) -> list[str]:
-    from evaluation.comparison.heatmap import footer
     from evaluation.comparison.summary import notes_of
+    from evaluation.comparison.words import footer
 
     return [*footer(comparison), *(f"{p.name}: {note}" for p in comparison.pairs for note in notes_of(p))]
 

@@ -10,8 +10,6 @@ from __future__ import annotations
 import textwrap
 from pathlib import Path
 
-from evaluation.comparison.analysis import OVERALL, points_text, tally
-from evaluation.comparison.heatmap import number, shorten, span, stamps
 from evaluation.comparison.model import (
     COULD_NOT_TELL,
     DRIFTED,
@@ -21,10 +19,13 @@ from evaluation.comparison.model import (
     NO_CHANGE,
     NO_DATA,
     NO_SAMPLES,
+    OVERALL,
     Comparison,
     PairResult,
     RowResult,
 )
+from evaluation.comparison.tally import tally
+from evaluation.comparison.words import number, points_text, shorten, span, stamps
 from evaluation.files import whole_file
 
 WIDTH = 80
