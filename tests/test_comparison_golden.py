@@ -112,10 +112,12 @@ def expected_values(case: dict[str, Any]) -> dict[str, dict[str, dict[str, Any]]
         return case["right"]["values"]
     reference = case["reference"]
     return {
-        pair: {title: {"mean": mean, "std": reference.get("std", {}).get(pair, {}).get(title)}
-               for title, mean in rows.items()}
+        pair: {
+            title: {"mean": mean, "std": reference.get("std", {}).get(pair, {}).get(title)}
+            for title, mean in rows.items()
+        }
         for pair, rows in reference["relative"].items()
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.parametrize("name", [c for c in CASES if c != "c09_same_name_twice"])
