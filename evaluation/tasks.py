@@ -36,8 +36,10 @@ class Task:
     metrics: in the order of metrics.json. needs: columns that a response file must have besides the outputs.
     modes: what the judged scorer asks. also: another task whose rows are scored with this one's, with the
     given name in their column `side` (harmbench's benign side is gsm8k). chunk: rows handed to a worker at
-    a time. letters: how many options a multiple-choice benchmark always offers, whatever a row's choices
-    show. first_number: where it numbers its options, the number of the first.
+    a time. verdict: the per-sample column that says right or wrong (two: right where they are
+    equal), () for a task that describes a habit. letters: how many options a multiple-choice benchmark
+    always offers, whatever a row's choices show. first_number: where it numbers its options, the number of
+    the first.
     """
 
     rules: str = ""
@@ -47,6 +49,7 @@ class Task:
     modes: tuple[str, ...] = ()
     also: dict[str, str] = field(default_factory=dict)
     chunk: int = 64
+    verdict: tuple[str, ...] = ("correct",)
     letters: int = 0
     first_number: int | None = None
 
@@ -87,6 +90,7 @@ _GROUNDING = (
 )
 _STYLE = Task(
     rules="style:score",
+    verdict=(),
     metrics=(
         Metric("verbosity/mean_answer_length", "words"),
         Metric("verbosity/std_length", "words", "std"),
@@ -107,6 +111,7 @@ _STYLE = Task(
         Metric("summary/total_responses", "words", "count"),
     ),
 )
+_ALL_ARGUMENTS = ("argument_correct", "items")
 _TOOLS = (
     Metric("selection_accuracy", "selection_correct", "ratio", per="items"),
     Metric("argument_accuracy", "argument_correct", "ratio", per="items"),
@@ -115,6 +120,7 @@ _TOOLS = (
 )
 _CITATION = Task(
     rules="citations:score",
+    verdict=("complete",),
     metrics=(
         Metric("accuracy", "complete"),
         Metric("format_accuracy", "format_correct"),
@@ -127,6 +133,7 @@ _CITATION = Task(
 )
 _TURNS = Task(
     judged="multi_turn:score",
+    verdict=("passed",),
     metrics=(
         Metric("rating_stats/mean_rating", "rating", low=1.0, high=10.0),
         Metric("rating_stats/median_rating", "rating", "median"),
@@ -234,12 +241,16 @@ TASKS: dict[str, Task] = {
     "hellaswag.subset": replace(_CHOICE, letters=4),
     "ifeval.subset": Task(
         rules="instructions:score",
+        verdict=("strict_all",),
         metrics=tuple(metric for mode in IFEVAL_MODES for metric in _ifeval_metrics(mode)),
         needs=("prompt",),
     ),
-    "bfcl.subset": Task(rules="tool_calls:score_bfcl", metrics=_TOOLS, needs=("gold",)),
+    "bfcl.subset": Task(
+        rules="tool_calls:score_bfcl", metrics=_TOOLS, needs=("gold",), verdict=_ALL_ARGUMENTS
+    ),
     "ruler.4k": Task(
         rules="needle:score_ruler_4k",
+        verdict=(),
         metrics=(
             Metric("compliance_rate", "compliance"),
             Metric("n_extracted_avg", "n_extracted"),
@@ -251,6 +262,7 @@ TASKS: dict[str, Task] = {
     ),
     "ruler.32k": Task(
         rules="needle:score_ruler_32k",
+        verdict=("exact",),
         metrics=(Metric("exact_accuracy", "exact"), Metric("partial_accuracy", "partial")),
         needs=("gold",),
     ),
@@ -258,6 +270,7 @@ TASKS: dict[str, Task] = {
     "mtbench.turn2": _TURNS,
     "harmbench.subset": Task(
         judged="willingness:score",
+        verdict=("unsafe_refusal",),
         metrics=_harmbench_metrics(),
         needs=("prompt",),
         modes=("refusal_detection",),
@@ -281,6 +294,7 @@ TASKS: dict[str, Task] = {
     "oasst1.full": _STYLE,
     "followbench.subset": Task(
         judged="followbench:score",
+        verdict=("perfect",),
         metrics=(
             Metric("accuracy", "score"),
             Metric("mean_score", "score"),
@@ -291,7 +305,7 @@ TASKS: dict[str, Task] = {
         needs=("prompt",),
         modes=("instruction_following",),
     ),
-    "mnms.full": Task(rules="tool_calls:score_mnms", metrics=_TOOLS, needs=("gold",)),
+    "mnms.full": Task(rules="tool_calls:score_mnms", metrics=_TOOLS, needs=("gold",), verdict=_ALL_ARGUMENTS),
     "structflowbench.turn2": _TURNS,
     "longbenchv2.full": replace(_CHOICE, letters=4),
     "qasper.citation": _CITATION,
