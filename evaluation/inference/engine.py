@@ -91,7 +91,7 @@ def installed() -> str | None:
     return None
 
 
-def load() -> float:
+def load_vllm() -> float:
     """Imports vLLM; the seconds that this took (6 to 17 the first time, 0 afterwards). EngineError where it
     cannot.
     """
