@@ -208,6 +208,7 @@ class Setup:
     chat: Chat
     version: str | None
     settings: dict[str, Any]
+    loading: float
 
 
 def run(options: argparse.Namespace) -> int:
@@ -272,17 +273,13 @@ def set_up(options: argparse.Namespace) -> Setup:
     folder = Path(options.output_dir) / safe_name(options.name or default_name(options.model))
     if folder_state(folder) == FOREIGN:
         raise StoreError(f"{folder} holds files that run_inference.py did not write; choose another --name")
-    chat = prepare(
-        load_tokenizer(checkpoint, options),
-        options.system_prompt,
-        options.chat_template,
-        options.chat_template_kwargs,
-    )
+    tokenizer, loading = load_tokenizer(checkpoint, options)
+    chat = prepare(tokenizer, options.system_prompt, options.chat_template, options.chat_template_kwargs)
     version = installed()
     # a folder where nothing is left to do may be looked at without vLLM
     known = version or (read_manifest(folder) or {}).get("settings", {}).get("vllm")
     settings = settings_of(options, checkpoint, chat, window, known)
-    return Setup(options, checkpoint, window, folder, chat, version, settings)
+    return Setup(options, checkpoint, window, folder, chat, version, settings, loading)
 
 
 def manifest_of(
@@ -329,7 +326,7 @@ def record_of(setup: Setup, size: int, gpus: list[preflight.Gpu], importing: flo
         "engine_arguments": engine_arguments(setup, size),
         "samples": 0,
         "output_tokens": 0,
-        "vllm_import_seconds": round(importing, 3),
+        "import_seconds": round(importing + setup.loading, 3),
     }
 
 
@@ -374,15 +371,18 @@ def download(options: argparse.Namespace, data: dict[str, TaskData], absent: lis
     return IN_PART if absent and options.tasks else DONE
 
 
-def load_tokenizer(checkpoint: Checkpoint, options: argparse.Namespace) -> Any:
+def load_tokenizer(checkpoint: Checkpoint, options: argparse.Namespace) -> tuple[Any, float]:
+    """The tokenizer, and the seconds that the import of transformers took."""
+    began = time.perf_counter()
     try:
         from transformers import AutoTokenizer
     except ImportError as error:
         raise EngineError(
             "transformers is not installed in this environment (environment-inference.yml)"
         ) from error
+    loading = time.perf_counter() - began
     try:
-        return AutoTokenizer.from_pretrained(
+        tokenizer = AutoTokenizer.from_pretrained(
             checkpoint.model,
             revision=checkpoint.revision,
             trust_remote_code=bool(options.vllm_kwargs.get("trust_remote_code", False)),
@@ -391,6 +391,8 @@ def load_tokenizer(checkpoint: Checkpoint, options: argparse.Namespace) -> Any:
         raise ModelError(
             f"{options.model}: the tokenizer cannot be loaded: {' '.join(str(error).split())[:300]}"
         ) from error
+    tokenizer.model_max_length = sys.maxsize  # lengths are looked after here; transformers would only warn
+    return tokenizer, loading
 
 
 def machine_findings(setup: Setup, size: int, gpus: list[preflight.Gpu]) -> list[preflight.Finding]:

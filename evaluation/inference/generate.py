@@ -77,7 +77,7 @@ def generate(
         "seconds": round(wall, 3),
         "engine_start_seconds": round(engine.start_seconds, 3),
         "engine_seconds": round(generating, 3),
-        "outside_engine_seconds": round(wall - engine.seconds - record["vllm_import_seconds"], 3),
+        "outside_engine_seconds": round(wall - engine.seconds - record["import_seconds"], 3),
         "tokens_per_second": round(record["output_tokens"] / max(generating, 1e-9), 1),
     }
 
