@@ -164,7 +164,8 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
     for number, task in enumerate(options.tasks or ()):
         name = by_name.get(task.replace(".", "_"))
         if name is None:
-            near = difflib.get_close_matches(task, TASKS, 1)
+            near = [known for known in TASKS if known.startswith(task)]
+            near = near or difflib.get_close_matches(task, TASKS, 1)
             parser.error(f"--tasks: there is no task {task}" + (f"; is it {near[0]}?" if near else ""))
         options.tasks[number] = name
     for name in options.vllm_kwargs:
@@ -232,6 +233,7 @@ def run(options: argparse.Namespace) -> int:
         findings = machine_findings(setup, size, gpus) if left else []
         first = render(pending(works, 1), works, setup.chat, setup.window, options.max_tokens)
         warnings = warnings_of(setup.chat, findings, works, first, absent)
+        warnings += preflight.vocabulary_warnings(setup.checkpoint, len(setup.chat.tokenizer))
         if left and old and old["runs"] and old["runs"][-1]["tensor_parallel_size"] != size:
             warnings.append(f"tensor parallel size {size}, before {old['runs'][-1]['tensor_parallel_size']}")
         report = report_of(setup, size, works, first, warnings)
