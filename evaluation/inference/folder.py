@@ -86,6 +86,13 @@ def discard(folder: Path) -> None:
         path.unlink()
 
 
+def sweep(folder: Path) -> None:
+    """Takes away what a killed run left of files that it was writing (see evaluation.files.whole_file)."""
+    for name in ("run.json", "*.jsonl"):
+        for path in folder.glob(f".{name}.*.partial"):
+            path.unlink()
+
+
 @contextmanager
 def locked(folder: Path, check: bool) -> Iterator[None]:
     """One run at a time in a folder; an empty folder that a failed run made is taken away again."""

@@ -218,7 +218,7 @@ def template_warnings(template: str, unused: tuple[str, ...], merged: bool, syst
 
 
 def vocabulary_warnings(checkpoint: Checkpoint, tokens: int) -> list[str]:
-    """tokens: length of the tokenizer. Tokens that were added without a row in the embedding break the engine."""
+    """tokens: length of the tokenizer. A token without a row in the embedding breaks the engine."""
     size = text_config(checkpoint.config).get("vocab_size")
     if isinstance(size, int) and tokens > size:
         return [f"the tokenizer has {tokens} tokens and the model {size}: an embedding was not resized"]

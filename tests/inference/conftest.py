@@ -20,7 +20,7 @@ from tests.inference.tiny_model import NO_SYSTEM, make_model
 ROOT = Path(__file__).resolve().parents[2]
 ENVIRONMENT = {
     "HF_HUB_OFFLINE": "1",
-    "OMP_NUM_THREADS": "1",  # without this vLLM in one process is slower by a factor of ten on a small machine
+    "OMP_NUM_THREADS": "1",  # else vLLM in one process is ten times slower on a small machine
     "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
     "VLLM_LOGGING_LEVEL": "WARNING",
     "VLLM_NO_USAGE_STATS": "1",

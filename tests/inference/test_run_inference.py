@@ -121,8 +121,8 @@ def test_rows_keep_their_columns_and_get_ours(whole, data):
     row = read_task(whole, "structflowbench.turn2")[0]
     assert "somebody else's" not in (row["outputs"], row["turn1_response"])
     assert set(read_task(whole, "boolq.subset")[0]) == {
-        "id", "formatted_prompt", "gold", "meta", "outputs", "finish_reason", "prompt_tokens", "output_tokens",
-        "truncated_tokens", "fingerprint",
+        "id", "formatted_prompt", "gold", "meta", "outputs", "finish_reason",
+        "prompt_tokens", "output_tokens", "truncated_tokens", "fingerprint",
     }  # fmt: skip
 
 
@@ -274,7 +274,8 @@ def test_a_request_that_the_engine_refuses_costs_that_row_alone(models, data, tm
 
 def test_the_data_set_package_reads_one_configuration_a_task(tmp_path):
     write_task(tmp_path / "set", "boolq", [{"id": "1", "formatted_prompt": "x", "choices": ["a"]}])
-    card = "---\nconfigs:\n- config_name: boolq.subset\n  data_files:\n  - split: train\n    path: boolq.jsonl\n---\n"
+    files = "  data_files:\n  - split: train\n    path: boolq.jsonl\n"
+    card = f"---\nconfigs:\n- config_name: boolq.subset\n{files}---\n"
     (tmp_path / "set" / "README.md").write_text(card)
     rows = hub_rows(str(tmp_path / "set"), "boolq.subset", None)
     assert rows == [{"id": "1", "formatted_prompt": "x", "choices": ["a"]}]
@@ -290,7 +291,7 @@ def answered(folder) -> list[tuple[str, str, int]]:
     alone.
     """
     found = []
-    for path in sorted(folder.glob("*.partial")):
+    for path in sorted(folder.glob("*.jsonl.partial")):
         lines = path.read_bytes().split(b"\n")[:-1]
         found += [(path.name.split(".jsonl")[0], r["key"], r["turn"]) for r in map(json.loads, lines)]
     return found
@@ -352,7 +353,7 @@ def test_kill_9_at_ten_moments_loses_only_what_was_in_flight(models, many, tmp_p
     for task in ("ifeval.subset", "mtbench.turn2"):
         file = f"{task}.jsonl"
         assert (folder / file).read_bytes() == (tmp_path / "undisturbed" / "m" / file).read_bytes()
-    assert not list(folder.glob("*.partial"))
+    assert not list(folder.glob("*.partial"))  # nor what a kill left of a file that was being written
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
