@@ -59,6 +59,8 @@ def run(options: Namespace, others: Sequence[str], stages: Sequence[str]) -> int
         ["--model", "-", *forwarded["run_inference"]]
     )[0]
     models = plan_models(options)
+    if "compare" in stages:
+        check_comparison(options, models, forwarded["compare_models"])
     waiting = []
     if "inference" in stages:
         waiting = [m for m in models if needs_inference(m, options, inference_options)]
@@ -310,6 +312,19 @@ def write_config(options: Namespace, models: Sequence[Model]) -> Path:
     with whole_file(path) as handle:
         yaml.safe_dump(settings, handle, sort_keys=False, allow_unicode=True)
     return path
+
+
+def check_comparison(options: Namespace, models: Sequence[Model], arguments: Sequence[str]) -> None:
+    """A comparison or a gate that cannot be made is told before hours are spent. Raises UsageError."""
+    from evaluation.comparison.config import ConfigError
+    from evaluation.comparison.run import check_gate
+
+    path = write_config(options, models)
+    try:
+        options = compare_models.build_parser().parse_args(["--config", str(path), *arguments])
+        check_gate(compare_models.configuration(options))
+    except ConfigError as error:
+        raise UsageError(str(error)) from None
 
 
 def comparison_name(base: Model, adapted: Sequence[Model]) -> str:

@@ -17,10 +17,13 @@ import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evaluation.comparison.deviations import LOW_BASE_RULES, MISSING_RULES
 from evaluation.taxonomy import CAPABILITIES, COLUMN_BY_NAME, DEFAULT_CATEGORIES, GROUPS
+
+if TYPE_CHECKING:
+    from evaluation.comparison.gate_config import GateConfig
 
 FORMATS = ("pdf", "png", "svg")
 PUBLISHED_FIGSIZE = (16.0, 6.0)  # belongs to the published picture, whose rows are models
@@ -76,12 +79,13 @@ class Config:
     plot: Plot = field(default_factory=Plot)
     save: Save = field(default_factory=Save)
     warnings: tuple[str, ...] = ()
+    gate: GateConfig | None = None
 
 
 _TOP = (
     "model_pairs", "output_dir", "categories_to_plot", "aggregate_metrics", "aggregation", "missing",
     "low_base",
-    "allow_mismatch", "plot_settings", "save_options",
+    "allow_mismatch", "plot_settings", "save_options", "gate",
 )  # fmt: skip
 
 
@@ -133,8 +137,18 @@ def read_config(raw: Mapping[str, Any], folder: Path = Path()) -> Config:
         replace(plot, figsize=_figsize(plot.figsize), color_cap=_positive(plot.color_cap)),
         save,
         tuple(warnings),
+        _gate(raw),
     )
     return config
+
+
+def _gate(raw: Mapping[str, Any]) -> GateConfig | None:
+    from evaluation.comparison.gate_config import GateError, read_gate
+
+    try:
+        return read_gate(raw["gate"]) if "gate" in raw else None
+    except GateError as error:
+        raise ConfigError(str(error)) from None
 
 
 def _categories(raw: Mapping[str, Any]) -> tuple[str, ...] | None:
