@@ -39,7 +39,7 @@ def _margin(text: str) -> float:
         raise argparse.ArgumentTypeError(message) from None
 
 
-def build_parser() -> argparse.ArgumentParser:
+def parser() -> argparse.ArgumentParser:
     """Options are spelled with underscores; hyphens are accepted everywhere."""
     p = _Parser(
         prog="compare_models.py",
@@ -99,7 +99,7 @@ def with_underscores(arguments: list[str]) -> list[str]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    p = build_parser()
+    p = parser()
     args = p.parse_args(with_underscores(sys.argv[1:] if arguments is None else arguments))
     if args.create_config:
         return _create_config(args.create_config)

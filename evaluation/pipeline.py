@@ -116,7 +116,7 @@ def share_out(others: Sequence[str]) -> dict[str, list[str]]:
     run_inference."""
     parsers: dict[str, ArgumentParser] = {
         "compute_metrics": compute_metrics.build_parser(),
-        "compare_models": compare_models.build_parser(),
+        "compare_models": compare_models.parser(),
     }
     shares: dict[str, list[str]] = {"run_inference": [], **{name: [] for name in parsers}}
     target = "run_inference"
@@ -321,7 +321,7 @@ def check_comparison(options: Namespace, models: Sequence[Model], arguments: Seq
 
     path = write_config(options, models)
     try:
-        options = compare_models.build_parser().parse_args(["--config", str(path), *arguments])
+        options = compare_models.parser().parse_args(["--config", str(path), *arguments])
         check_gate(compare_models.configuration(options))
     except ConfigError as error:
         raise UsageError(str(error)) from None
