@@ -55,6 +55,7 @@ class Cache:
                 raise
             self.path.replace(self.path.with_suffix(f".broken-{int(time.time())}"))
             self._db = self._open()
+        self._known = {row[0] for row in self._db.execute("select key from judgements")}
 
     def _open(self) -> sqlite3.Connection:
         db = sqlite3.connect(self.path, timeout=30, isolation_level=None, check_same_thread=False)
@@ -66,6 +67,10 @@ class Cache:
             db.close()
             raise
         return db
+
+    def may_hold(self, key: str) -> bool:
+        """Whether the reply was there when the file was opened, or came since from this run. Never waits."""
+        return key in self._known
 
     def get(self, key: str) -> Reply | None:
         """The kept reply, None where there is none."""
@@ -87,6 +92,7 @@ class Cache:
         try:
             with self._lock:
                 self._db.execute("insert or replace into judgements values (?, ?, ?, ?, ?, ?, ?)", row)
+            self._known.add(key)
         except sqlite3.Error:
             self.errors += 1
 

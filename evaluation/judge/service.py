@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -205,48 +205,30 @@ class JudgeService:
         return replace(made, prompt_tokens=0, completion_tokens=0, cached=cached or not first)
 
     async def _reply(self, spec: str, mark: str, asked: Question) -> tuple[Reply, bool, float]:
+        """(reply, whether it came from disk, seconds on the wire)."""
         cache = self._cache_for(spec)
-        if cache is not None:
-            kept = await self.pool.off_loop(lambda: cache.get(mark))
-            # a reply that is no longer read as a verdict is asked for again
-            if kept is not None and asked.readable_throughout(asked.read(kept.text or "")):
+        if cache is not None and (self.pool.ended or cache.may_hold(mark)):
+            kept = await self.pool.off_loop(lambda: _kept(cache, mark, asked))
+            if kept is not None:
                 return kept, True, 0.0
         if self.pool.ended:
             raise self.pool.ended
         connection = await self._connection(spec)
-        reply, seconds = await self._ask(connection, cache, mark, asked, spec in self._room)
-        if reply.finish == "length" and not (reply.text or "").strip() and spec not in self._room:
-            self._room.add(spec)
-            connection.adaptations.append(f"{ROOM} times as many tokens: a reply ended before its text began")
-            reply, seconds = await self._ask(connection, cache, mark, asked, True)
-        self._from_wire += 1
-        return reply, False, seconds
+        room = spec in self._room
+        reply, cached, seconds = await self.pool.run(_job(connection, cache, mark, asked, room))
+        if reply.finish == "length" and not (reply.text or "").strip() and not room:
+            if spec not in self._room:
+                self._room.add(spec)
+                connection.adaptations.append(
+                    f"{ROOM} times as many tokens: a reply ended before its text began"
+                )
+            reply, cached, seconds = await self.pool.run(_job(connection, cache, mark, asked, True))
+        self._from_wire += not cached
+        return reply, cached, seconds
 
     def _cache_for(self, spec: str) -> Cache | None:
         """The offline judge costs nothing: its replies are not kept, so that its rules may change."""
         return None if parse_spec(spec)[1] == "builtin" else self.cache
-
-    async def _ask(
-        self, connection: Connection, cache: Cache | None, mark: str, asked: Question, room: bool
-    ) -> tuple[Reply, float]:
-        def job() -> tuple[Reply, float]:
-            started = time.perf_counter()
-            try:
-                reply = connection.call(asked, asked.max_tokens * (ROOM if room else 1))
-            except Failure:
-                raise
-            except Exception as error:  # whatever else an SDK raises costs this question, not the run
-                raise Failure("rejected", f"{type(error).__name__}: {error}") from None
-            seconds = time.perf_counter() - started
-            if (
-                cache is not None
-                and reply.finish == "stop"
-                and asked.readable_throughout(asked.read(reply.text or ""))
-            ):
-                cache.put(mark, asked.mode, reply)
-            return reply, seconds
-
-        return await self.pool.run(job)
 
     async def _connection(self, spec: str) -> Connection:
         """Opened once, in a thread: an SDK's import takes its time."""
@@ -344,6 +326,36 @@ class Recorder:
             {"mode": mode, "value": verdict.value, "status": verdict.status, "reply": verdict.reply}
         )
         return verdict
+
+
+def _kept(cache: Cache, mark: str, asked: Question) -> Reply | None:
+    """The reply on disk; None also for one that is no longer read as a whole verdict."""
+    kept = cache.get(mark)
+    return kept if kept is not None and asked.whole(kept.text or "") else None
+
+
+def _job(
+    connection: Connection, cache: Cache | None, mark: str, asked: Question, room: bool
+) -> Callable[[], tuple[Reply, bool, float]]:
+    """One request and what belongs to it, for a thread: another run may have asked by now; a good reply is kept."""
+
+    def job() -> tuple[Reply, bool, float]:
+        kept = _kept(cache, mark, asked) if cache is not None else None
+        if kept is not None:
+            return kept, True, 0.0
+        started = time.perf_counter()
+        try:
+            reply = connection.call(asked, asked.max_tokens * (ROOM if room else 1))
+        except Failure:
+            raise
+        except Exception as error:  # whatever else an SDK raises costs this question, not the run
+            raise Failure("rejected", f"{type(error).__name__}: {error}") from None
+        seconds = time.perf_counter() - started
+        if cache is not None and reply.finish == "stop" and asked.whole(reply.text or ""):
+            cache.put(mark, asked.mode, reply)
+        return reply, False, seconds
+
+    return job
 
 
 def verdict_of(asked: Question, reply: Reply) -> Verdict:
