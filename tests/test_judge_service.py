@@ -1,4 +1,7 @@
-"""The judge of a run: asked once, limited, kept on disk, ended for good; and a failure never becomes a score."""
+"""The judge of a run: asked once, limited, kept on disk, ended for good.
+
+And a failure never becomes a score.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ from evaluation.judge.backends import Connection, Failure, Reply, builtin
 from evaluation.judge.cache import FILE, Cache, key
 from evaluation.judge.modes import question
 from evaluation.judge.pool import LOST_IN_A_ROW, START, Limit, Pool
-from evaluation.judge.service import JudgeFatal, JudgeOptions, JudgeService, Recorder
+from evaluation.judge.service import DEFAULTS, JudgeFatal, JudgeOptions, JudgeService, Recorder
 from evaluation.scoring import score_row
 from tests.conftest import ROOT, golden_rows
 from tests.test_judge_backends import FakeTime
@@ -29,7 +32,7 @@ SPEC = "m@openai"
 YES = Reply("JUDGMENT: True", "stop", 10, 2, "served-1")
 
 
-def service_of(call, options: JudgeOptions = JudgeOptions(), **pool) -> tuple[JudgeService, FakeTime]:
+def service_of(call, options: JudgeOptions = DEFAULTS, **pool) -> tuple[JudgeService, FakeTime]:
     moved = FakeTime()
     pool.setdefault("concurrency", options.concurrency)
     made = Pool(
@@ -316,7 +319,8 @@ def test_a_recorder_keeps_what_was_said():
     assert asyncio.run(run()) == [said]
 
 
-# --- outages -----------------------------------------------------------------------------------------------------
+# --- outages
+# -----------------------------------------------------------------------------------------------------
 
 CONTEXT, TURNS = "context_scope_safety_citation/", "instructions_style_tools_turns_judge_comparison/"
 ROWS = [
@@ -383,7 +387,8 @@ def test_an_outage_takes_values_away_and_changes_none(seed):
     assert lost > 10
 
 
-# --- killed and run again ----------------------------------------------------------------------------------------
+# --- killed and run again
+# ----------------------------------------------------------------------------------------
 
 CHILD = """
 import asyncio, sys

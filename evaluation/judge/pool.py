@@ -1,12 +1,13 @@
 """Keeps the line full: all questions of all tasks go through one limit that follows what the provider bears.
 
-Example: 64 questions arrive, 16 are sent; each clean reply raises the limit by two until 64 are in flight; a 429 or
-5xx lowers it by a third, and the question is asked again after max(Retry-After, a jittered back-off). A thread that
-has its reply takes the next question at once, without going round by the event loop; waiting between attempts happens
-on the loop, so that a question that waits holds no thread. It keeps its place, though: in an outage no new ones begin.
+Example: 64 questions arrive, 16 are sent; each clean reply raises the limit by two until 64 are in flight;
+a 429 or 5xx lowers it by a third, and the question is asked again after max(Retry-After, a jittered
+back-off). A thread that has its reply takes the next question at once, without going round by the event
+loop; waiting between attempts happens on the loop, so that a question that waits holds no thread. It keeps
+its place, though: in an outage no new ones begin.
 
-Judging ends for all, and stays ended, on a fatal failure, on a demanded wait of more than ten minutes, when the
-allowed number of calls is used up, and when many questions in a row were lost after all their attempts.
+Judging ends for all, and stays ended, on a fatal failure, on a demanded wait of more than ten minutes, when
+the allowed number of calls is used up, and when many questions in a row were lost after all their attempts.
 """
 
 from __future__ import annotations
@@ -44,7 +45,10 @@ class JudgingEnded(Exception):
 
 @dataclass
 class Limit:
-    """How many questions may be in work: two more for each clean reply until the first trouble, then one a round."""
+    """How many questions may be in work.
+
+    Two more for each clean reply until the first trouble, then one a round.
+    """
 
     cap: int
     now: float = 0.0
@@ -88,7 +92,10 @@ class _Item:
 
 
 class Pool:
-    """run(job) for jobs that make one request each. clock, sleep and rng can be replaced, so that no test waits."""
+    """run(job) for jobs that make one request each.
+
+    Clock, sleep and rng can be replaced, so that no test waits.
+    """
 
     def __init__(
         self,
@@ -117,7 +124,7 @@ class Pool:
         self._closed = False
 
     async def run(self, job: Callable[[], T]) -> T:
-        """The job's result. Raises Failure when all attempts failed, JudgingEnded when none may be made any more."""
+        """The job's result. Raises Failure when all attempts failed, JudgingEnded when none may be made."""
         attempt = 0
         has_place = False
         try:
@@ -125,6 +132,9 @@ class Pool:
                 try:
                     has_place, result = False, await self._submit(job, has_place)
                     return result
+                except JudgingEnded:
+                    has_place = False  # given back where it was noticed
+                    raise
                 except _Paused:
                     has_place = True
                     wait = self._not_before - self._clock()
@@ -164,6 +174,8 @@ class Pool:
     def _submit(self, job: Callable[[], T], has_place: bool) -> asyncio.Future[T]:
         item = _Item(job, asyncio.get_running_loop().create_future())
         with self._lock:
+            if self._closed:
+                raise self.end("the judge was closed")
             (self._again if has_place else self._new).append(item)
             self._ready.notify()
             # one thread for each place that the limit may ever give, no more than there are questions

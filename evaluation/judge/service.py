@@ -1,13 +1,16 @@
-"""The judge of a run: opens what the tasks name, asks each question once, keeps what was paid for, and counts.
+"""The judge of a run: opens what the tasks name, asks each question once, keeps what was paid for, and
+counts.
 
     specs = {"ragtruth.subset": "gpt-4o-mini@openai", "harmbench.subset": "gpt-4.1-mini@openai"}
     async with JudgeService(specs, JudgeOptions(cache_dir=Path("cache"))) as service:
-        await service.check()                                   # one tiny question to each judge, before a run
-        verdict = await service.for_task("harmbench.subset").ask("refusal_detection", prompt="…", response="…")
+        await service.check()                                   # one tiny question to each judge, before a
+        run verdict = await service.for_task("harmbench.subset").ask("refusal_detection", prompt="…",
+        response="…")
     service.summary()                                           # for run.json: judges, served models, counts
 
-`ask` never raises because of a judge: what it did not get is a verdict without a value. Once judging has ended (bad
-key, unknown model, no quota, the allowed calls are made) every further `ask` returns at once; `service.ended` says why.
+`ask` never raises because of a judge: what it did not get is a verdict without a value. Once judging has
+ended (bad key, unknown model, no quota, the allowed calls are made) every further `ask` returns at once;
+`service.ended` says why.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -38,12 +42,23 @@ class JudgeFatal(Exception):
 
 @dataclass(frozen=True)
 class JudgeOptions:
-    """override: "MODEL@BACKEND" for every task. cache_dir: None keeps nothing. max_calls: requests of this run."""
+    """override: "MODEL@BACKEND" for every task. cache_dir: None keeps nothing. max_calls: requests of this
+    run.
+
+    repeat: how often quality.repeat asks each of at most `sample` questions a task again, those whose hash
+    with `seed` is smallest; 0 keeps none.
+    """
 
     override: str | None = None
     concurrency: int = 64
     cache_dir: Path | None = None
     max_calls: int | None = None
+    repeat: int = 0
+    sample: int = 40
+    seed: int = 0
+
+
+DEFAULTS = JudgeOptions()
 
 
 @dataclass
@@ -60,7 +75,10 @@ class TaskCounts:
 
 @dataclass(frozen=True)
 class Progress:
-    """A look at a run. done: verdicts given. waiting: asked and not answered. rate: verdicts a second from the wire."""
+    """A look at a run. done.
+
+    Verdicts given. waiting: asked and not answered. rate: verdicts a second from the wire.
+    """
 
     done: int
     waiting: int
@@ -92,20 +110,26 @@ def parse_spec(spec: str) -> tuple[str, str]:
     return model, backend
 
 
+def override_specs(specs: Mapping[str, str], options: JudgeOptions) -> dict[str, str]:
+    """task -> judge as it will be asked. Raises JudgeFatal where a setting names no backend."""
+    made = {task: options.override or spec for task, spec in specs.items()}
+    for spec in made.values():
+        parse_spec(spec)
+    return made
+
+
 class JudgeService:
     """Opens judges when they are first asked. `pool` and `connections` are there for tests."""
 
     def __init__(
         self,
         specs: Mapping[str, str],
-        options: JudgeOptions = JudgeOptions(),
+        options: JudgeOptions = DEFAULTS,
         pool: Pool | None = None,
         connections: Mapping[str, Connection] | None = None,
     ):
         """specs: task -> "MODEL@BACKEND". Raises JudgeFatal where a setting names no backend."""
-        self.specs = {task: options.override or spec for task, spec in specs.items()}
-        for spec in self.specs.values():
-            parse_spec(spec)
+        self.specs = override_specs(specs, options)
         self.options = options
         self.pool = pool or Pool(options.concurrency, max_calls=options.max_calls)
         self.counts: dict[str, TaskCounts] = {task: TaskCounts() for task in self.specs}
@@ -114,6 +138,7 @@ class JudgeService:
         self._opening: dict[str, asyncio.Future[Connection]] = {}
         self._asking: dict[str, asyncio.Future[tuple[Reply, bool, float] | Exception]] = {}
         self._room: set[str] = set()
+        self._sample: dict[str, dict[str, tuple[str, Question]]] = {}
         self._waiting = 0
         self._from_wire = 0
         self._started = time.monotonic()
@@ -147,7 +172,10 @@ class JudgeService:
         return TaskJudge(self, task, self.specs[task])
 
     async def check(self) -> dict[str, str]:
-        """Asks each judge one tiny question, past the cache; returns spec -> served model. Raises JudgeFatal."""
+        """Asks each judge one tiny question, past the cache.
+
+        Returns spec -> served model. Raises JudgeFatal.
+        """
         asked = question("answer_equivalence", {"question": "1 + 1 = ?", "answer": "2", "gold": "2"})
         served: dict[str, str] = {}
         for spec in sorted(set(self.specs.values())):
@@ -174,7 +202,29 @@ class JudgeService:
         counts.completion_tokens += made.completion_tokens
         if made.model:
             counts.models[made.model] += 1
+        if self.options.repeat and made.status == OK:
+            self._keep(task, spec, asked)
         return made
+
+    def _keep(self, task: str, spec: str, asked: Question) -> None:
+        """Of all questions those with the smallest hashes: the same ones, whatever the order they come in."""
+        kept = self._sample.setdefault(task, {})
+        kept[sha256(f"{self.options.seed} {asked.prompt}".encode()).hexdigest()] = (spec, asked)
+        if len(kept) > self.options.sample:
+            del kept[max(kept)]
+
+    def sampled(self) -> list[tuple[str, str, Question]]:
+        """(task, judge, question) of the seeded sample, in an order of its own."""
+        return [(task, *kept[mark]) for task, kept in sorted(self._sample.items()) for mark in sorted(kept)]
+
+    async def ask_again(self, spec: str, asked: Question) -> Reply | None:
+        """A new reply to a question, neither from the cache nor into it; None where there was none."""
+        try:
+            connection = await self._connection(spec)
+            reply, _, _ = await self.pool.run(_job(connection, None, "", asked, spec in self._room))
+        except (Failure, JudgingEnded):
+            return None
+        return reply
 
     async def _verdict(self, spec: str, asked: Question) -> Verdict:
         model, backend = parse_spec(spec)
@@ -268,7 +318,10 @@ class JudgeService:
         )
 
     def summary(self) -> dict[str, Any]:
-        """JSON for run.json: per task the judge, served models, verdicts by status and tokens; and the whole run."""
+        """JSON for run.json: per task the judge, served models, verdicts by status and tokens.
+
+        And the whole run.
+        """
         tasks = {
             task: {
                 "judge": self.specs[task],
@@ -337,7 +390,10 @@ def _kept(cache: Cache, mark: str, asked: Question) -> Reply | None:
 def _job(
     connection: Connection, cache: Cache | None, mark: str, asked: Question, room: bool
 ) -> Callable[[], tuple[Reply, bool, float]]:
-    """One request and what belongs to it, for a thread: another run may have asked by now; a good reply is kept."""
+    """One request and what belongs to it, for a thread.
+
+    Another run may have asked by now; a good reply is kept.
+    """
 
     def job() -> tuple[Reply, bool, float]:
         kept = _kept(cache, mark, asked) if cache is not None else None

@@ -1,10 +1,11 @@
-"""How full the judge keeps the line: questions a second at 64 in flight against a local server that takes 200 ms.
+"""How full the judge keeps the line: questions a second at 64 in flight against a local server that takes
+200 ms.
 
     python -m tests.benchmarks.bench_judge [QUESTIONS] [ROUNDS]
 
-For each SDK two ways are measured in turn, round by round: bare threads (64 threads, one shared client, nothing else)
-and the judge service with its pool, limit and cache. Printed: both rates, their ratio (to reach: 0.90) and the share
-of the ceiling 64 / 0.2 s = 320 a second (to reach: 0.70).
+For each SDK two ways are measured in turn, round by round: bare threads (64 threads, one shared client,
+nothing else) and the judge service with its pool, limit and cache. Printed: both rates, their ratio (to
+reach: 0.90) and the share of the ceiling 64 / 0.2 s = 320 a second (to reach: 0.70).
 """
 
 from __future__ import annotations
