@@ -39,7 +39,8 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def safe_name(name: str) -> str:
-    """A folder name for a model name: "/" becomes "__", a very long one is cut and ends in a hash of the whole."""
+    """A folder name for a model name: "/" becomes "__", a very long one is cut and ends in a hash of it
+    all."""
     cleaned = re.sub(r"[^\w.+=@-]+", "_", unicodedata.normalize("NFC", name.strip().replace("/", "__")))
     cleaned = cleaned.lstrip(".") or "model"
     if len(cleaned.encode()) <= 120:

@@ -24,13 +24,14 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from evaluation.files import whole_file, write_json
-from evaluation.taxonomy import COLUMNS
+from evaluation.taxonomy import CAPABILITIES, COLUMN_BY_NAME, COLUMNS
 
 FIXED_COLUMNS = (
     "id",
@@ -45,6 +46,10 @@ FIXED_COLUMNS = (
     "gold",
     "judgements",
 )
+
+
+# long texts for people; statistics do without them
+TEXT_COLUMNS = ("extracted", "prompt", "answer", "gold", "judgements")
 
 
 class ResultError(ValueError):
@@ -62,7 +67,8 @@ class SampleTable:
         return len(self.columns["key"])
 
     def numbers(self, name: str) -> Any:
-        """A value column as a float array of shape (n,), NaN where missing or where the column does not exist."""
+        """A value column as a float array of shape (n,), NaN where missing or where there is no such
+        column."""
         import numpy as np
 
         values = self.columns.get(name)
@@ -75,7 +81,7 @@ class SampleTable:
 class ModelResult:
     """A model's result as the comparison sees it.
 
-    values: metrics.csv, column -> value or None. run: run.json, None for a bare CSV (then there are no samples).
+    values: metrics.csv, column -> value or None. run: run.json, None for a bare CSV (which has no samples).
     """
 
     path: Path
@@ -103,6 +109,12 @@ class ModelResult:
                 read_samples(self.path / "samples" / f"{task}.parquet") if self.run else None
             )
         return self._samples[task]
+
+    def scores(self, task: str) -> SampleTable | None:
+        """The table without its long texts (TEXT_COLUMNS): all that statistics need, and small. Not kept."""
+        if not self.has_samples:
+            return None
+        return read_samples(self.path / "samples" / f"{task}.parquet", without=TEXT_COLUMNS)
 
 
 def write_samples(path: Path, table: SampleTable, metadata: dict[str, str] | None = None) -> None:
@@ -138,14 +150,19 @@ def _clean(text: str) -> str:
         return text.encode("utf-8", "replace").decode()
 
 
-def read_samples(path: Path) -> SampleTable | None:
-    """A task's table, None where the file does not exist. Raises ResultError where it cannot be read."""
+def read_samples(path: Path, without: tuple[str, ...] = ()) -> SampleTable | None:
+    """A task's table, None where the file does not exist; columns in `without` are not read.
+
+    Raises ResultError where it cannot be read.
+    """
     import pyarrow.parquet as pq
 
     if not path.exists():
         return None
     try:
-        table = pq.read_table(path)
+        with pq.ParquetFile(path) as file:
+            names = [name for name in file.schema_arrow.names if name not in without]
+            table = file.read(columns=names)
     except Exception as error:
         raise ResultError(f"{path}: not a sample table ({error}). Run compute_metrics.py again.") from None
     return SampleTable(path.name.removesuffix(".parquet"), table.to_pydict())
@@ -174,7 +191,7 @@ def read_result(path: Path) -> ModelResult:
                     f"{path}: has no {needed.name}. Run compute_metrics.py for this model first."
                 )
         name, values = _read_metrics_csv(table)
-        return ModelResult(path, name, values, json.loads(run_file.read_text(encoding="utf-8")))
+        return ModelResult(path, name, values, _read_run(run_file))
     if not path.exists():
         raise ResultError(f"{path}: no such result folder or metrics CSV. compute_metrics.py writes them.")
     name, values = _read_metrics_csv(path)
@@ -183,11 +200,23 @@ def read_result(path: Path) -> ModelResult:
     return ModelResult(path, name, values)
 
 
+def _read_run(path: Path) -> dict[str, Any]:
+    try:
+        run = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ResultError(f"{path}: not valid JSON ({error}). Run compute_metrics.py again.") from None
+    if not isinstance(run, dict):
+        raise ResultError(f"{path}: not a record of a run. Run compute_metrics.py again.")
+    return run
+
+
 def _read_metrics_csv(path: Path) -> tuple[str, dict[str, float | None]]:
     with open(path, encoding="utf-8-sig", newline="") as handle:
         lines = [line for line in csv.reader(handle) if line]
     if len(lines) < 2:
         raise ResultError(f"{path}: has {len(lines)} line(s), a header and one row of metrics are needed.")
+    if len(lines) > 2:
+        raise ResultError(f"{path}: has {len(lines) - 1} rows of metrics. Leave the one of this model.")
     header, cells = lines[0], lines[1]
     if len(cells) != len(header):
         raise ResultError(
@@ -199,10 +228,18 @@ def _read_metrics_csv(path: Path) -> tuple[str, dict[str, float | None]]:
         if column == "model_name":
             name = cell or name
             continue
-        values[column] = _number(cell, path, column)
+        if column in COLUMN_BY_NAME or _is_number(cell):
+            values[column] = _number(cell, path, column)
     if not any(column.name in values for column in COLUMNS):
         raise ResultError(f"{path}: none of its columns is a CapTrack metric (such as {COLUMNS[0].name!r}).")
     return name, values
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        return float(cell) not in (float("inf"), float("-inf"))
+    except ValueError:
+        return False
 
 
 def _number(cell: str, path: Path, column: str) -> float | None:
@@ -221,3 +258,19 @@ def _number(cell: str, path: Path, column: str) -> float | None:
 def write_run(path: Path, run: dict[str, Any]) -> None:
     """run.json; see engine.py for its keys."""
     write_json(path, run)
+
+
+def write_capabilities(path: Path, values: dict[str, float | None]) -> None:
+    """capabilities.csv: the mean of a capability's columns of one unit; a capability of two units has two
+    lines."""
+    groups: dict[tuple[str, str], list[float | None]] = {}
+    for column in COLUMNS:
+        groups.setdefault((column.capability, column.unit), []).append(values.get(column.name))
+    with whole_file(path) as handle:
+        writer = csv.writer(handle, lineterminator="\n")
+        writer.writerow(["group", "capability", "name", "unit", "value", "metrics", "missing"])
+        for (capability, unit), found in groups.items():
+            group, name = CAPABILITIES[capability]
+            there = [v for v in found if v is not None]
+            mean = repr(math.fsum(there) / len(there)) if there else ""
+            writer.writerow([group, capability, name, unit, mean, len(there), len(found) - len(there)])

@@ -1,7 +1,7 @@
 """One row of a response file as every scorer sees it.
 
 Example: the file row {"id": "7", "outputs": "<think>2+2</think>Answer: 4", "gold": "#### 4"} becomes
-Row(task="gsm8k.subset", id="7", answer="Answer: 4", state="ok", columns={...as loaded...}).
+Row(task=gsm8k.subset, id="7", answer="Answer: 4", state="ok", columns={...as loaded...}).
 Pure and light: also run_inference.py, in another interpreter, may import this file.
 """
 

@@ -1,4 +1,4 @@
-"""Scores rows: resolves a task's scorers and applies them to one row. The engine for whole tasks lives in engine.py."""
+"""Scores rows: resolves a task's scorers and applies them to one row. Whole tasks are engine.py's."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
 """Where each metric stands: groups, capabilities, metric columns, row titles. Data, no logic.
 
-The tree is that of Thede et al. 2026 (arXiv 2603.06610): CAN, WILL and HOW; below them capabilities, some with a
-deep-dive (``_DD``) or a part (``W1a``); below them the 121 published result columns by their published names, so
-that a published result CSV lines up with ours. A capability may hold several heatmap rows (``W1`` has two), and a
-column without a row title is shown on its own only.
+The tree is that of Thede et al. 2026 (arXiv 2603.06610): CAN, WILL and HOW; below them capabilities, some
+with a deep-dive (``_DD``) or a part (``W1a``); below them the 121 published result columns by their
+published names, so that a published result CSV lines up with ours. A capability may hold several heatmap
+rows (``W1`` has two), and a column without a row title is shown on its own only.
 
-This is one of the three tables that hold names (the others: tasks.py, TASK_CONFIGS in compute_metrics.py). A row
-may be added or moved here and nowhere else; tests/test_tables.py resolves every name.
+This is one of the three tables that hold names (the others: tasks.py, TASK_CONFIGS in compute_metrics.py).
+A row may be added or moved here and nowhere else; tests/test_tables.py resolves every name.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ DEFAULT_CATEGORIES = (
 class Column:
     """One column of metrics.csv.
 
-    name: published column name. capability: key of CAPABILITIES. task, path: where the value comes from (a metric
-    of tasks.py, the path's parts joined by "/"). row: title of the heatmap row it enters, "" for none.
+    name: published column name. capability: key of CAPABILITIES. task, path: where the value comes from (a
+    metric of tasks.py, the path's parts joined by "/"). row: title of the heatmap row it enters, "" for none.
     unit: share | words | steps | sentences | rating 1-10. direction: +1 more is better, -1 less is better,
     0 neither (a habit, not a merit).
     """
@@ -217,7 +217,8 @@ COLUMN_BY_NAME: dict[str, Column] = {column.name: column for column in COLUMNS}
 
 
 def rows_of(aggregation: dict[str, list[str]] | None = None) -> dict[str, tuple[str, ...]]:
-    """Row title -> the names of its columns, in the order of the tree; `aggregation` replaces the taxonomy's."""
+    """Row title -> the names of its columns, in the order of the tree; `aggregation` replaces the
+    taxonomy's."""
     if aggregation is not None:
         return {title: tuple(columns) for title, columns in aggregation.items()}
     rows: dict[str, list[str]] = {}

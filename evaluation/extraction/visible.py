@@ -1,7 +1,7 @@
 """The visible answer: what a person sees of a model's output once its thinking is taken away.
 
-Done once, before every metric. Known forms of thinking: <think>…</think> (also without its opening tag, which chat
-templates put into the prompt), <thinking>, <thought>, <reasoning>, [THINK]…[/THINK], harmony channels
+Done once, before every metric. Known forms of thinking: <think>…</think> (also without its opening tag, which
+chat templates put into the prompt), <thinking>, <thought>, <reasoning>, [THINK]…[/THINK], harmony channels
 (<|channel|>analysis … <|channel|>final<|message|>…) and their remains when special tokens were dropped
 ("analysis…assistantfinal…"). Every scan is linear.
 """
@@ -32,6 +32,8 @@ def visible_answer(text: str) -> tuple[str, str]:
 
 
 def _strip_thinking(text: str) -> tuple[str, bool]:
+    if "<" not in text and "[" not in text and not _BARE_START.match(text):
+        return text, False  # nearly every answer: no mark of thinking at all
     finals = list(_CHANNEL_FINAL.finditer(text))
     if finals:
         rest = text[finals[-1].end() :]
@@ -58,11 +60,12 @@ def _strip_tags(text: str) -> tuple[str, bool]:
     position = 0
     if closes and closes[0].start() < opens[0].start():
         position = closes[0].end()
+    ends = iter(closes)
     for opening in opens:
         if opening.start() < position:
             continue
         kept.append(text[position : opening.start()])
-        closing = next((c for c in closes if c.start() >= opening.end()), None)
+        closing = next((close for close in ends if close.start() >= opening.end()), None)
         if closing is None:
             return "".join(kept), True
         position = closing.end()

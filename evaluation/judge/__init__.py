@@ -1,7 +1,7 @@
 """A language model as judge: ask(mode, **fields) -> Verdict.
 
-Scorers know only the small interface below. What stands behind `ask` (a real backend, a counter for an estimate, a
-function in a test) is none of their business.
+Scorers know only the small interface below. What stands behind `ask` (a real backend, a counter for an
+estimate, a function in a test) is none of their business.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ STATUSES = (OK, UNREADABLE, REFUSED, FILTERED, TRUNCATED, FAILED, NO_CREDENTIALS
 class Verdict:
     """What a judge said. `value` is None unless status is "ok": a judge that fails never becomes a score.
 
-    value: bool (single_turn_mc, answer_equivalence), list of bool | None (claim_support), float 0..1, int or float
-    1..10 (multi_turn_rating), or a refusal class as text. reply: the judge's whole text. tokens: prompt + completion
-    as billed, 0 from the cache. seconds: time on the wire.
+    value: bool (single_turn_mc, answer_equivalence), list of bool | None (claim_support), float 0..1, a
+    number 1..10 (multi_turn_rating), or a refusal class as text. reply: the judge's whole text. tokens: as
+    billed, 0 from the cache. seconds: time on the wire.
     """
 
     value: Any

@@ -1,0 +1,58 @@
+"""Values written as text: lists and objects that a file carries as JSON or Python text, and the texts of a
+gold.
+
+Example: gold_texts("{'text': ['Kiruna', 'Giron']}", ("text", "answer")) gives ["Kiruna", "Giron"];
+gold_texts("1984", …) gives ["1984"]. Text is parsed as a literal and never evaluated.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import warnings
+from typing import Any
+
+from evaluation.rows import is_missing, text_of
+
+
+def literal(text: str) -> Any:
+    """The list, object, tuple or quoted text that a text writes; None for plain text (also 1984, None,
+    True)."""
+    text = text.strip()
+    if not text.startswith(("[", "{", "(", '"', "'")) or len(text) > 100_000:
+        return None
+    for parse in (json.loads, ast.literal_eval):
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                value = parse(text)
+        except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+            continue
+        return value if isinstance(value, (list, dict, tuple, set, str)) else None
+    return None
+
+
+def gold_texts(gold: Any, keys: tuple[str, ...]) -> list[str]:
+    """The accepted texts of a gold: a text, a number, a list, an object (under the first of `keys` that it
+    has), or any of these written as JSON or Python text. [] where there is none. Text is parsed as a literal,
+    never evaluated."""
+    if is_missing(gold):
+        return []
+    if isinstance(gold, str):
+        parsed = literal(gold)
+        if parsed is None:
+            return [gold.strip()] if gold.strip() else []
+        return [parsed] if isinstance(parsed, str) else gold_texts(parsed, keys)
+    if isinstance(gold, dict):
+        key = next((key for key in keys if not is_missing(gold.get(key))), None)
+        return gold_texts(gold[key], keys) if key else []
+    if hasattr(gold, "tolist"):
+        gold = gold.tolist()
+    if isinstance(gold, (list, tuple, set)):
+        return [
+            text
+            for item in gold
+            for text in ([item.strip()] if isinstance(item, str) else gold_texts(item, keys))
+            if text
+        ]
+    return [text_of(gold)]

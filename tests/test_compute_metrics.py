@@ -1,0 +1,300 @@
+"""compute_metrics.py as a whole: what it writes, what it says, how it ends."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import compute_metrics
+from evaluation.aggregate import metric_value, task_metrics
+from evaluation.clusters import cluster_keys
+from evaluation.engine import TaskRun, WorkerPool, run_rules, sample_table, score_chunk
+from evaluation.files import safe_name
+from evaluation.responses import ResponseFile
+from evaluation.results import SampleTable, read_result
+from evaluation.rows import make_row
+from evaluation.tasks import TASKS, Metric
+from evaluation.taxonomy import COLUMNS
+
+ROOT = Path(__file__).resolve().parent.parent
+POPQA = [
+    {"id": "1", "prompt": "a?", "outputs": "Rome", "gold": ["Rome"], "meta": {"language": "it"}},
+    {"id": "2", "prompt": "b?", "outputs": "Oslo", "gold": ["Rome"], "meta": {"language": "it"}},
+    {"id": "3", "prompt": "c?", "outputs": "", "gold": ["Rome"], "meta": {"language": "de"}},
+    {"id": "4", "prompt": "d?", "outputs": "Bonn", "gold": None, "meta": {"language": "de"}},
+]
+
+
+def put(folder: Path, task: str, rows: list[dict]) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{task}.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def run(tmp_path: Path, *arguments: str) -> int:
+    places = ("--data_dir", str(tmp_path / "r"), "--output_dir", str(tmp_path / "m"), "--workers", "1")
+    return compute_metrics.main([*places, *arguments])
+
+
+def test_what_is_written(tmp_path, capsys):
+    put(tmp_path / "r" / "org" / "model", "popqa.subset", POPQA)
+    assert run(tmp_path, "--model_name", "org/model") == 0
+    folder = tmp_path / "m" / "org__model"
+    assert {p.name for p in folder.iterdir()} == {
+        "metrics.csv",
+        "metrics.json",
+        "capabilities.csv",
+        "samples",
+        "run.json",
+    }
+    header, row = csv.reader((folder / "metrics.csv").read_text(encoding="utf-8").splitlines())
+    assert header[1:] == [c.name for c in COLUMNS] and row[0] == "org/model"
+    assert row[header.index("C1 Accuracy (PopQA)")] == repr(1 / 3)
+    assert row[header.index("C1 Accuracy (GSM8K)")] == ""
+    metrics = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))["popqa.subset"]
+    assert metrics["accuracy"] == pytest.approx(1 / 3)
+    assert metrics["n"]["accuracy"] == 3 and metrics["samples"]["total"] == 4
+    assert metrics["samples"]["reasons"]["no_gold"] == 1
+    assert metrics["breakdowns"]["language"]["it"] == {"n": 2, "accuracy": 0.5, "answered_rate": 1.0}
+    result = read_result(folder)
+    table = result.samples("popqa.subset")
+    assert table.columns["id"] == ["1", "2", "3", "4"]
+    assert table.columns["correct"] == [True, False, False, None]
+    assert table.columns["state"] == ["ok", "ok", "empty", "ok"]
+    assert result.run["tasks"]["popqa.subset"]["rows"] == 4
+    assert "popqa.subset" in capsys.readouterr().out
+
+
+def test_a_name_of_300_characters(tmp_path):
+    name = "m" * 300
+    put(tmp_path / "r" / safe_name(name), "popqa.subset", POPQA)
+    assert run(tmp_path, "--model_name", name) == 0
+    assert len(list((tmp_path / "m").iterdir())) == 1
+
+
+ENDINGS = {
+    # what is wrong: (arguments, exit code, words on the console)
+    "no such model": (["--model_name", "other"], 1, "no such folder of responses"),
+    "no model named": ([], 1, "--model_name is missing"),
+    "unknown option": (["--model_name", "m", "--taks", "x"], 1, "unrecognized arguments"),
+    "unknown task": (["--model_name", "m", "--tasks", "popqa.subst"], 1, "Did you mean popqa.subset"),
+    "task without a file": (["--model_name", "m", "--tasks", "boolq.subset"], 1, "no response file"),
+    "one task asked for is absent": (
+        ["--model_name", "m", "--tasks", "popqa.subset", "boolq.subset"],
+        4,
+        "Absent",
+    ),
+    "wildcard": (["--model_name", "m", "--tasks", "popqa.*"], 0, "popqa.subset"),
+    "a hyphen for an underscore": (["--model-name", "m", "--output-column", "outputs"], 0, "popqa.subset"),
+    "no such column": (["--model_name", "m", "--output_column", "reply"], 1, "--output_column"),
+    "no workers": (["--model_name", "m", "--workers", "0"], 1, "at least 1"),
+}
+
+
+@pytest.mark.parametrize("case", ENDINGS)
+def test_exit_codes(tmp_path, capsys, case):
+    put(tmp_path / "r" / "m", "popqa.subset", POPQA)
+    arguments, code, words = ENDINGS[case]
+    try:
+        ended = run(tmp_path, *arguments)
+    except SystemExit as error:
+        ended = error.code
+    captured = capsys.readouterr()
+    assert ended == code
+    assert words in captured.out + captured.err
+
+
+def test_one_bad_file_costs_its_task_alone(tmp_path, capsys):
+    put(tmp_path / "r" / "m", "popqa.subset", POPQA)
+    (tmp_path / "r" / "m" / "boolq.subset.jsonl").write_text('{"id": 1\n{"id": 2}\n', encoding="utf-8")
+    assert run(tmp_path, "--model_name", "m") == 4
+    out = capsys.readouterr().out
+    assert "boolq.subset.jsonl, line 1" in out
+    assert read_result(tmp_path / "m" / "m").values["C1 Accuracy (PopQA)"] == pytest.approx(1 / 3)
+
+
+def test_a_torn_file_is_done_in_part(tmp_path):
+    path = put(tmp_path / "r" / "m", "popqa.subset", POPQA)
+    path.write_bytes(path.read_bytes()[:-20])
+    assert run(tmp_path, "--model_name", "m") == 4
+
+
+def test_a_failed_run_leaves_the_former_result(tmp_path):
+    path = put(tmp_path / "r" / "m", "popqa.subset", POPQA)
+    assert run(tmp_path, "--model_name", "m") == 0
+    before = (tmp_path / "m" / "m" / "metrics.csv").read_bytes()
+    path.write_text("broken\n", encoding="utf-8")
+    assert run(tmp_path, "--model_name", "m") == 1
+    assert (tmp_path / "m" / "m" / "metrics.csv").read_bytes() == before
+    assert [p.name for p in (tmp_path / "m").iterdir()] == ["m"]
+
+
+def test_a_folder_of_other_files_is_not_touched(tmp_path, capsys):
+    put(tmp_path / "r" / "m", "popqa.subset", POPQA)
+    (tmp_path / "m" / "m").mkdir(parents=True)
+    (tmp_path / "m" / "m" / "thesis.txt").write_text("mine", encoding="utf-8")
+    assert run(tmp_path, "--model_name", "m") == 1
+    assert "no CapTrack result" in capsys.readouterr().err
+
+
+def test_rows_of_one_file_by_task_column(tmp_path):
+    rows = [{**row, "task": "popqa.subset"} for row in POPQA]
+    put(tmp_path / "r" / "m", "all", rows)
+    assert run(tmp_path, "--model_name", "m", "--task_column", "task") == 0
+    result = read_result(tmp_path / "m" / "m")
+    assert result.values["C1 Accuracy (PopQA)"] == pytest.approx(1 / 3)
+    assert result.run["tasks"]["popqa.subset"]["file"].endswith("all.jsonl")
+
+
+def test_list_prints_the_tree(capsys):
+    assert compute_metrics.main(["--tasks", "list"]) == 0
+    assert "H6_DD" in capsys.readouterr().out
+
+
+def test_a_worker_that_dies_costs_its_row(tmp_path, monkeypatch):
+    from evaluation import engine
+
+    def deadly(row):
+        if row.id == "2":
+            os._exit(9)
+        return {"correct": True}
+
+    monkeypatch.setattr(engine, "score_by_rules", deadly)
+    file = ResponseFile("popqa.subset", put(tmp_path, "popqa.subset", POPQA), "jsonl")
+    task_run = TaskRun(file)
+    pool = WorkerPool(2)
+    run_rules(task_run, pool)
+    pool.close()
+    assert [sample["reason"] for sample in task_run.samples] == [None, "worker_died", None, None]
+    assert [sample.get("correct") for sample in task_run.samples] == [True, None, True, True]
+
+
+def test_a_scorer_fault_is_told_and_costs_its_row(monkeypatch):
+    from evaluation import engine
+
+    monkeypatch.setattr(engine, "score_by_rules", lambda row: 1 / 0)
+    (score,) = score_chunk([make_row("popqa.subset", POPQA[0])])
+    assert score == {"reason": "scorer_error", "error": "ZeroDivisionError: division by zero"}
+
+
+def test_same_table_from_one_and_from_two_workers(tmp_path):
+    file = put(tmp_path, "popqa.subset", [{**POPQA[i % 4], "id": str(i)} for i in range(300)])
+    tables = []
+    for workers in (1, 2):
+        task_run = TaskRun(ResponseFile("popqa.subset", file, "jsonl"))
+        pool = WorkerPool(workers)
+        run_rules(task_run, pool)
+        pool.close()
+        tables.append(sample_table("popqa.subset", [task_run]).columns)
+    assert tables[0] == tables[1]
+
+
+def table_of(**columns) -> SampleTable:
+    n = len(next(iter(columns.values())))
+    fixed = {
+        "key": [str(i) for i in range(n)],
+        "reason": [None] * n,
+        "state": ["ok"] * n,
+        "judgements": [None] * n,
+    }
+    return SampleTable("mtbench.turn2", {**fixed, **columns})
+
+
+STATISTICS = {
+    # statistic: (values, expected)
+    "mean": ([1, 2, None, 6], 3.0),
+    "sum": ([1, 2, None, 6], 9.0),
+    "std": ([1, 3, None], 1.0),
+    "median": ([1, 2, 9, 10], 5.5),
+    "p90": ([0, 10], 9.0),
+    "min": ([3, None, 2], 2.0),
+    "max": ([3, None, 2], 3.0),
+    "count": ([3, None, 2], 2),
+}
+
+
+@pytest.mark.parametrize("statistic", STATISTICS)
+def test_statistic(statistic):
+    values, expected = STATISTICS[statistic]
+    assert metric_value(Metric("m", "x", statistic), table_of(x=values)) == expected
+    assert metric_value(Metric("m", "x", statistic), table_of(x=[None, None])) is None
+
+
+def test_ratio_is_of_sums_not_a_mean_of_ratios():
+    table = table_of(x=[1, 0, None], y=[1, 9, 3])
+    assert metric_value(Metric("m", "x", "ratio", per="y"), table) == 0.1
+    assert metric_value(Metric("m", "x", "ratio", per="y"), table_of(x=[0], y=[0])) is None
+
+
+def test_unjudged_samples_leave_the_count_and_bound_the_value():
+    table = table_of(
+        rating=[10, None, 4], reason=[None, "judge_failed", None], judgements=["[]", "[1]", "[1]"]
+    )
+    metrics = task_metrics(table)
+    assert metrics["rating_stats"]["mean_rating"] == 7
+    assert metrics["samples"]["judged"] == [2, 3]
+    assert metrics["bounds"]["rating_stats/mean_rating"] == [5.0, 8.0]
+
+
+CLUSTERS = {
+    # name: (candidates by id and by text, keys, expected)
+    "suffix": ([("f:a", "t"), ("f:a", "u")], ["a-t1", "a-t2"], ["f:a", "f:a"]),
+    "shared passage": ([(None, "t"), (None, "t"), (None, "u")], ["1", "2", "3"], ["t", "t", "u"]),
+    "a template is no source": ([(None, "t")] * 30, [str(i) for i in range(30)], [str(i) for i in range(30)]),
+    "nothing known": ([(None, None)] * 2, [None, None], ["row:0", "row:1"]),
+}
+
+
+@pytest.mark.parametrize("case", CLUSTERS)
+def test_clusters(case):
+    candidates, keys, expected = CLUSTERS[case]
+    assert cluster_keys(candidates, keys) == expected
+
+
+@pytest.mark.parametrize(
+    "script", ["compute_metrics.py", "compare_models.py", "run_captrack.py", "run_inference.py"]
+)
+def test_help_imports_nothing_heavy(script):
+    code = (
+        "import sys, runpy; sys.argv = [sys.argv[1], '--help']\n"
+        "try: runpy.run_path(sys.argv[0], run_name='__main__')\n"
+        "except SystemExit as end: assert end.code == 0\n"
+        "heavy = {'numpy', 'pandas', 'pyarrow', 'matplotlib', 'seaborn', 'openai', 'boto3', 'google.genai',"
+        " 'sympy', 'yaml', 'langdetect', 'jsonschema', 'torch', 'vllm', 'transformers', 'tqdm', 'asyncio'}\n"
+        "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(ROOT / script)], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_rule_only_run_imports_no_cloud_sdk(tmp_path):
+    put(tmp_path / "r" / "m", "popqa.subset", POPQA)
+    code = (
+        "import sys, compute_metrics\n"
+        "code = compute_metrics.main(sys.argv[1:])\n"
+        "heavy = {'openai', 'boto3', 'google.genai', 'matplotlib', 'torch', 'seaborn'}\n"
+        "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
+        "sys.exit(code)\n"
+    )
+    places = ["--data_dir", str(tmp_path / "r"), "--output_dir", str(tmp_path / "m"), "--model_name", "m"]
+    done = subprocess.run([sys.executable, "-c", code, *places], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_demo_scores_every_task_offline(tmp_path, capsys):
+    shutil.copytree(ROOT / "model_responses" / "demo-adapted", tmp_path / "r" / "demo-adapted")
+    assert run(tmp_path, "--model_name", "demo-adapted", "--judge", "overlap@builtin") == 0
+    result = read_result(tmp_path / "m" / "demo-adapted")
+    assert set(result.run["tasks"]) == set(TASKS)
+    assert [c for c in COLUMNS if result.values[c.name] is None and "_DD" not in c.capability] == []
+    assert "not for reporting" in capsys.readouterr().out and result.run["demo_judge"] is True
