@@ -1,8 +1,8 @@
 """The offline demo judge, "overlap@builtin": word overlap and simple rules in place of a language model.
 
-It makes the demo and a smoke test run without key and network, gives one reply to one question,
-always the same, and understands nothing: its numbers are not for reporting. Its replies go the way of all replies: they
-are text with a labelled line, read by verdicts.py. Every rule is linear in the texts.
+It makes the demo and a smoke test run without key and network, gives the same reply to the same question, and
+understands nothing: its numbers are not for reporting. Its replies go the way of all replies: they are text
+with a labelled line, read by verdicts.py. Every rule is linear in the texts.
 """
 
 from __future__ import annotations
