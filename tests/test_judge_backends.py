@@ -1,4 +1,7 @@
-"""Each backend through its real SDK against a local server: what is sent, retried, waited for, and said in the end."""
+"""Each backend through its real SDK against a local server.
+
+What is sent, retried, waited for, and said in the end.
+"""
 
 from __future__ import annotations
 
