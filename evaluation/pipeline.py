@@ -8,6 +8,7 @@ import os
 import shlex
 import subprocess
 import sys
+import tempfile
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -321,12 +322,13 @@ def check_comparison(options: Namespace, models: Sequence[Model], arguments: Seq
     from evaluation.comparison.config import ConfigError
     from evaluation.comparison.run import check_gate
 
-    path = write_config(options, models)
-    try:
-        options = compare_models.parser().parse_args(["--config", str(path), *arguments])
-        check_gate(compare_models.configuration(options))
-    except ConfigError as error:
-        raise UsageError(str(error)) from None
+    with tempfile.TemporaryDirectory() as folder:
+        path = write_config(Namespace(**{**vars(options), "output_dir": folder}), models)
+        try:
+            comparison = compare_models.parser().parse_args(["--config", str(path), *arguments])
+            check_gate(compare_models.configuration(comparison))
+        except ConfigError as error:
+            raise UsageError(str(error)) from None
 
 
 def comparison_name(base: Model, adapted: Sequence[Model]) -> str:

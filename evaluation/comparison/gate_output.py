@@ -11,6 +11,7 @@ and nothing else, so that a server can follow it from build to build.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -26,7 +27,7 @@ from evaluation.comparison.gate import (
     RowGate,
 )
 from evaluation.comparison.summary import WIDTH, _escape, _wrap
-from evaluation.comparison.words import number, shorten, span
+from evaluation.comparison.words import number, shorten
 from evaluation.files import whole_file
 
 FILES = ("gate.md", "gate.xml")
@@ -75,10 +76,8 @@ def _console_pair(pair: PairGate) -> list[str]:
     for row in pair.rows:
         interval = _interval(row)
         p = "" if row.holm is None else "<.0001" if row.holm < 0.0001 else f"{row.holm:.4f}"
-        lines.append(
-            f"{shorten(row.title, 26):27}{_change(row):>9}{shorten(interval, 16):>16}{row.margin:>7g}{p:>8} "
-            f"{row.verdict}"
-        )
+        numbers = f"{_change(row):>9}{shorten(interval, 16):>16}{row.margin:>7g}{p:>8}"
+        lines.append(f"{shorten(_plain(row.title), 26):27}{numbers} {row.verdict}")
     for verdict in reversed(VERDICTS):
         for row in pair.rows:
             if row.verdict == verdict and verdict in (REGRESSION, INCOMPLETE):
@@ -90,6 +89,11 @@ def _console_pair(pair: PairGate) -> list[str]:
     return [*lines, f"{pair.verdict}: {passed} of {len(pair.rows)} rows pass", ""]
 
 
+def _plain(text: str) -> str:
+    """Nothing that a terminal would obey."""
+    return "".join(c if c.isprintable() else " " for c in text)
+
+
 def _change(row: RowGate) -> str:
     return "n/a" if row.deviation is None else number(row.deviation)
 
@@ -99,7 +103,8 @@ def _interval(row: RowGate) -> str:
     if row.low is None:
         return ""
     low, high = (-row.high, -row.low) if row.direction < 0 else (row.low, row.high)
-    return span(low, high)
+    # one decimal always: −29.6 and −30.4 differ by a verdict where the margin is 30
+    return f"[{number(low)}, {'∞' if math.isinf(high) else number(high)}]"
 
 
 def markdown(gate: Gate, stamps: Sequence[str] = ()) -> str:
