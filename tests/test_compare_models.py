@@ -12,6 +12,8 @@ from pathlib import Path
 from unittest.mock import patch
 
 import pytest
+import synthetic
+from support import ROOT
 
 import compare_models
 from evaluation.comparison import config as cf
@@ -23,8 +25,6 @@ from evaluation.comparison.run import ComparisonError, compare
 from evaluation.comparison.tally import tally
 from evaluation.results import ModelResult, ResultError, read_result
 from evaluation.taxonomy import CAPABILITIES, COLUMNS, DEFAULT_CATEGORIES
-from tests import synthetic
-from tests.conftest import ROOT
 
 FEW = ("popqa.subset", "gsm8k.subset", "gsm8k.rephrased", "mtbench.turn1", "oasst1.full", "bfcl.subset")
 

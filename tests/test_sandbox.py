@@ -14,8 +14,8 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
-from conftest import ROOT
 from hostile_programs import ATTACKS, PROVABLE
+from support import ROOT
 
 from evaluation import sandbox
 from evaluation.sandbox import Limits, Outcome, SandboxError, run_program
