@@ -6,6 +6,7 @@ python tests/benchmarks/bench_code.py [RUNS IN FLIGHT, default twice the cores]
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import sys
 import time
@@ -37,28 +38,33 @@ def spawn(_: int) -> None:
     subprocess.run([sys.executable, "-I", "-c", "pass"], check=True)
 
 
-def timed(function, items, in_flight: int) -> tuple[float, list]:
-    started = time.perf_counter()
+def timed(function, items, in_flight: int) -> tuple[float, float, list]:
+    """(wall seconds, the children's processor seconds, results)."""
+    started, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
     with ThreadPoolExecutor(in_flight) as pool:
         results = list(pool.map(function, items))
-    return time.perf_counter() - started, results
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return time.perf_counter() - started, used, results
 
 
 def main() -> int:
     cores = os.cpu_count() or 1
     in_flight = int(sys.argv[1]) if len(sys.argv) > 1 else 2 * cores
     print(f"sandbox: {sandbox.probe()}; {cores} cores, {in_flight} in flight")
-    bare, _ = timed(spawn, range(PROGRAMS), in_flight)
+    bare, bare_used, _ = timed(spawn, range(PROGRAMS), in_flight)
     honest = [row for row in rows() if "while" not in row.answer]
-    quick, verdicts = timed(score, honest, in_flight)
+    quick, quick_used, verdicts = timed(score, honest, in_flight)
     assert all(verdict["correct"] for verdict in verdicts)
-    whole, verdicts = timed(score, rows(), in_flight)
+    whole, _, verdicts = timed(score, rows(), in_flight)
     timeouts = sum(verdict["reason"] == "timeout" for verdict in verdicts)
     assert timeouts == HANGING and sum(verdict["correct"] for verdict in verdicts) == PROGRAMS - HANGING
     limits = HANGING * LIMITS.cpu_seconds / cores
-    print(f"{PROGRAMS} bare starts of the interpreter  {bare:6.1f} s")
-    ratio = quick / bare * PROGRAMS / len(honest)
-    print(f"{len(honest)} programs that end               {quick:6.1f} s   {ratio:.1f} x a bare start")
+    print(f"{PROGRAMS} bare starts of the interpreter  {bare:6.1f} s   {bare_used:5.1f} s of processor time")
+    # of processor time: on a shared machine wall time says little
+    ratio = quick_used / bare_used * PROGRAMS / len(honest)
+    used = f"{quick_used:5.1f} s of processor time, {ratio:.1f} x a bare start"
+    print(f"{len(honest)} programs that end               {quick:6.1f} s   {used}")
     print(
         f"{PROGRAMS} programs, {HANGING} hang               {whole:6.1f} s   {limits:.0f} s of it at limits"
     )
