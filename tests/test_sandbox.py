@@ -217,6 +217,7 @@ TRICKS = {
         "assert f(1) == 2",
     ),
     "patched_exit": ("import os\nos._exit = lambda n: None\ndef f(n): return 0", "assert f(1) == 2"),
+    "patched_exit_and_no_function": ("import os\nos._exit = lambda n: None", "assert f(1) == 2"),
     "patched_grader_module": (
         "import sys\nfor m in list(sys.modules.values()):\n    if hasattr(m, '_plain'): m._plain = lambda x: 0\n"
         "def f(n): return 0",

@@ -35,13 +35,12 @@ def verdict(job: dict) -> tuple[str, str, int]:
     if isinstance(program, BaseException):
         return "syntax_error", _describe(program), chosen
 
-    # a real module: dataclasses and typing look their classes' module up. Not "__main__": demonstrations stay
-    # quiet
+    # a real module: dataclasses and typing look it up. Not "__main__", so that demonstrations stay quiet
     module = types.ModuleType("solution")
     names = module.__dict__
     sys.modules["solution"] = module
     kept = _snapshot(tree)
-    write, leave, run, plain, describe, settrace = os.write, os._exit, exec, _plain, _describe, sys.settrace
+    write, leave, run, plain, settrace = os.write, os._exit, exec, _plain, sys.settrace
     try:
         prelude = compile(job["prelude"], "<prompt>", "exec", dont_inherit=True)
         run(prelude, names)
@@ -63,10 +62,11 @@ def verdict(job: dict) -> tuple[str, str, int]:
             check(candidate)
     except BaseException as error:
         _restore(kept)
-        os.write, os._exit = write, leave
         return (*_reason(error, entry, job["wanted"]), chosen)
-    os.write, os._exit = write, leave
-    return "", describe(None), chosen
+    finally:
+        # the verdict is still to be told, and the process to be left
+        os.write, os._exit = write, leave
+    return "", "", chosen
 
 
 def _choose(programs: list[str], wanted: str) -> tuple[int, object]:
@@ -286,9 +286,7 @@ def _place(error: BaseException) -> tuple[str, bool]:
     return place, in_tests
 
 
-def _describe(error: BaseException | None) -> str:
-    if error is None:
-        return ""
+def _describe(error: BaseException) -> str:
     try:
         text = str(error)
     except BaseException:
