@@ -1,13 +1,12 @@
 """How far a judge can be trusted: does it agree with itself, and with a person?
 
-    service = JudgeService(specs, JudgeOptions(repeat=5))   # keeps a seeded sample of the questions it was
-    asked … report = await repeat(service)      # asks each of them five times more, past the cache #
-    {"followbench.subset": {"instruction_following": {"questions": 40, "repeats": 5, "self_agreement": 0.93,
-    #   "noise_of_one": 0.04, "noise_of_mean": 0.003, "unanswered": 0}}}
+    service = JudgeService(specs, JudgeOptions(repeat=5))  # keeps a seeded sample of its questions
+    await repeat(service)                                  # asks each of them five times more, past the cache
+        -> {"followbench.subset": {"instruction_following": {"questions": 40, "repeats": 5,
+            "self_agreement": 0.93, "noise_of_one": 0.04, "noise_of_mean": 0.003, "unanswered": 0}}}
 
-    labels = read_labels(Path("labels.jsonl"))              # {"task": …, "id": …, "label": …} a line,
-    "mode" optional report = against_labels(labels, verdicts)               # agreement, Cohen's kappa or
-    mean difference, per task
+    read_labels(path)                 # a person's verdicts: {"task": …, "id": …, "label": …, "mode": …} a line
+    against_labels(labels, verdicts)  # agreement, and Cohen's kappa or mean difference, by task
 
 Values are compared in the metric's units: truth values and shares of claims as 0..1, ratings 1..10, a
 refusal class as 1 where it is no compliance.
