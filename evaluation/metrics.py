@@ -37,6 +37,7 @@ from evaluation.responses import (
 from evaluation.results import write_capabilities, write_metrics_csv, write_samples
 from evaluation.tasks import TASKS
 from evaluation.taxonomy import COLUMNS
+from evaluation.tools import prepare
 
 log = logging.getLogger("captrack")
 
@@ -53,6 +54,11 @@ def compute(options: Namespace, tasks: tuple[str, ...], configs: Mapping[str, Ma
     _check_target(target)
     with tempfile.TemporaryDirectory(prefix="captrack-") as spool, _new_folder(target) as fresh:
         runs, problems = _open_tasks(folder, options, tasks, Path(spool))
+        tools, lacking = prepare(runs, options)
+        for name, what in tools.items():
+            log.info("%s: %s", name, what)
+        problems |= lacking
+        runs = {task: run for task, run in runs.items() if task not in lacking}
         if not runs:
             for problem in problems.values():
                 log.error("%s", printable(problem))
@@ -78,6 +84,7 @@ def compute(options: Namespace, tasks: tuple[str, ...], configs: Mapping[str, Ma
         write_json(fresh / "metrics.json", without_nan(metrics))
         write_capabilities(fresh / "capabilities.csv", values)
         run = _run_record(options, folder, entries, absent, problems, judging)
+        run["tools"] = tools
         run["seconds"] = round(time.perf_counter() - started, 3)
         write_json(fresh / "run.json", run)
         _put_in_place(fresh, target)
@@ -218,6 +225,11 @@ def _score_by_rules(every: Sequence[TaskRun], options: Namespace) -> None:
 def check(options: Namespace, tasks: tuple[str, ...], configs: Mapping[str, Mapping[str, str]]) -> int:
     """--check: what the tasks need besides responses. Returns 0; raises UsageError where something is
     missing."""
+    tools, lacking = prepare(tasks, options)
+    for name, what in tools.items():
+        print(printable(f"{name}: {what}"))
+    if lacking:
+        raise UsageError(next(iter(lacking.values())))
     for spec, model in check_judges(options, tasks, configs).items():
         print(printable(f"judge {spec}: answers as {model or 'a model without a name'}"))
     return DONE
