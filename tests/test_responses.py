@@ -266,6 +266,15 @@ VISIBLE = {
     "I think <b>bold</b> is fine": ("I think <b>bold</b> is fine", "ok"),
     "use the <think> tag, say people": ("use the", "ok"),
     "<think>a <think> nested </think> b": ("b", "ok"),
+    "\ufeffB\u200b": ("B", "ok"),
+    "\u200b<think>a</think>\u200b\nb\u00a0": ("b", "ok"),
+    "\u200b\ufeff": ("", "empty"),
+    "B<|im_end|>": ("B", "ok"),
+    "B</s>\n</s> ": ("B", "ok"),
+    "B<|eot_id|><|end_of_text|>": ("B", "ok"),
+    "<|im_end|>": ("", "empty"),
+    "is <s>old</s>": ("is <s>old</s>", "ok"),
+    "the token <|im_end|> ends a turn": ("the token <|im_end|> ends a turn", "ok"),
 }
 
 
@@ -276,7 +285,20 @@ def test_visible_answer(output):
 
 @pytest.mark.parametrize(
     "unit",
-    ["<think>", "</think>", "<think></think>", "[THINK]", "<|channel|>final", "<", "analysis", "\n", " "],
+    [
+        *(
+            "<think>",
+            "</think>",
+            "<think></think>",
+            "[THINK]",
+            "<|channel|>final",
+            "<",
+            "analysis",
+            "\n",
+            " ",
+        ),
+        *("</s>", "<|im_end|>\u200b", "\u200b"),
+    ],
 )
 def test_visible_answer_is_linear(unit):
     visible_answer(unit * (100_000 // len(unit)))

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from evaluation.extraction.courtesies import without_courtesies
 from evaluation.extraction.json_text import OPENER, value_at
 
 _MAX_DEPTH = 40
@@ -82,7 +83,7 @@ def calls_in(text: str, names: Iterable[str] = ()) -> list[Call]:
 
     Time: linear (the steps of the grammar are counted and limited by the length of the text).
     """
-    return _Reader(text, {normal_name(name) for name in names}).calls()
+    return _Reader(without_courtesies(text), {normal_name(name) for name in names}).calls()
 
 
 def call_from_text(text: str) -> Call | None:

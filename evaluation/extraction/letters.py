@@ -19,6 +19,7 @@ from functools import lru_cache
 from typing import Any
 
 from evaluation.extraction.answers import before_next_question, boxes, json_answer, labelled, strip_markup
+from evaluation.extraction.courtesies import without_courtesies
 from evaluation.extraction.literals import literal
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -192,6 +193,7 @@ def read_letter(answer: str, options: Options) -> str | None:
     names = options.labels + tuple(options.aliases)
     if not names or not answer.strip():
         return None
+    answer = without_courtesies(answer)
     text = _plain(answer)
     head = before_next_question(text)
     if re.search(r"\w", head):

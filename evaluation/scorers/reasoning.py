@@ -16,6 +16,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from evaluation.extraction.courtesies import without_courtesies
 from evaluation.extraction.latex import boxes, final_answer, last_box, strip_marks
 from evaluation.extraction.steps import steps, valid_mathematics, valid_options
 from evaluation.judge import OK as JUDGED
@@ -51,7 +52,7 @@ def score_supergpqa(row: Row) -> dict[str, Any]:
     """
     options = _options(row.get("choices"))
     gold = _gold_letter(row.gold, options)
-    letter = _letter(row.answer, options) if row.state == OK else None
+    letter = _letter(without_courtesies(row.answer), options) if row.state == OK else None
     if gold is None:
         correct, reason = None, "no_gold"
     elif row.state != OK:
