@@ -32,27 +32,30 @@ def literal(text: str) -> Any:
     return None
 
 
-def gold_texts(gold: Any, keys: tuple[str, ...]) -> list[str]:
+_MOST_NESTED = 50  # a gold nested deeper says nothing that could be compared
+
+
+def gold_texts(gold: Any, keys: tuple[str, ...], depth: int = 0) -> list[str]:
     """The accepted texts of a gold: a text, a number, a list, an object (under the first of `keys` that it
     has), or any of these written as JSON or Python text. [] where there is none. Text is parsed as a literal,
-    never evaluated."""
-    if is_missing(gold):
+    never evaluated. depth: how deep in the gold `gold` stands."""
+    if is_missing(gold) or depth > _MOST_NESTED:
         return []
     if isinstance(gold, str):
         parsed = literal(gold)
         if parsed is None:
             return [gold.strip()] if gold.strip() else []
-        return [parsed] if isinstance(parsed, str) else gold_texts(parsed, keys)
+        return [parsed] if isinstance(parsed, str) else gold_texts(parsed, keys, depth + 1)
     if isinstance(gold, dict):
         key = next((key for key in keys if not is_missing(gold.get(key))), None)
-        return gold_texts(gold[key], keys) if key else []
+        return gold_texts(gold[key], keys, depth + 1) if key else []
     if hasattr(gold, "tolist"):
         gold = gold.tolist()
     if isinstance(gold, (list, tuple, set)):
         return [
             text
             for item in gold
-            for text in ([item.strip()] if isinstance(item, str) else gold_texts(item, keys))
+            for text in ([item.strip()] if isinstance(item, str) else gold_texts(item, keys, depth + 1))
             if text
         ]
     return [text_of(gold)]

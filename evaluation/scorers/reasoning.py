@@ -170,7 +170,7 @@ def _options(choices: Any) -> dict[str, str]:
 
 def _gold_letter(gold: Any, options: dict[str, str]) -> str | None:
     if isinstance(gold, (int, float)) and not isinstance(gold, bool) and not is_missing(gold):
-        return LETTERS[int(gold)] if float(gold).is_integer() and 0 <= gold < len(LETTERS) else None
+        return LETTERS[int(gold)] if 0 <= gold < len(LETTERS) and gold == int(gold) else None
     text = gold_text(gold)
     if text is None:
         return None
