@@ -10,6 +10,8 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -89,7 +91,9 @@ class WorkerPool:
 
     def _submit(self, chunk: list[Row]) -> Future:
         if self._pool is None:
-            self._pool = ProcessPoolExecutor(self.workers, initializer=self._start, initargs=self._arguments)
+            self._pool = ProcessPoolExecutor(
+                self.workers, initializer=_begin_worker, initargs=(self._start, self._arguments)
+            )
         try:
             return self._pool.submit(score_chunk, chunk)
         except BrokenProcessPool as error:
@@ -119,6 +123,19 @@ class WorkerPool:
         if self._pool is not None:
             self._pool.shutdown(wait=False, cancel_futures=True)
             self._pool = None
+
+
+def _begin_worker(start: Callable[..., None] | None, arguments: tuple) -> None:
+    """In a worker: it must not outlive a killed parent, whose end the pool's own pipes do not tell it."""
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+    if start:
+        start(*arguments)
+
+
+def _end_with(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(1)
+    os._exit(1)
 
 
 def _is_finished(future: Future) -> bool:

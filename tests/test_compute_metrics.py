@@ -8,6 +8,8 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -298,3 +300,49 @@ def test_demo_scores_every_task_offline(tmp_path, capsys):
     assert set(result.run["tasks"]) == set(TASKS)
     assert [c for c in COLUMNS if result.values[c.name] is None and "_DD" not in c.capability] == []
     assert "not for reporting" in capsys.readouterr().out and result.run["demo_judge"] is True
+
+
+_KILLED = """
+import os, signal
+from evaluation.engine import WorkerPool
+from evaluation.rows import make_row
+pool = WorkerPool(2)
+rows = [[make_row("popqa.subset", {"outputs": "Rome", "gold": "Rome"})] for _ in range(4)]
+list(pool.map(rows))
+print(*pool._pool._processes, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs SIGKILL and process ids as POSIX has them")
+def test_workers_end_with_a_killed_parent():
+    # output goes to a file: the workers would keep a pipe open
+    with tempfile.TemporaryFile("w+") as out:
+        done = subprocess.run([sys.executable, "-c", _KILLED], cwd=ROOT, stdout=out, check=False)
+        out.seek(0)
+        workers = [int(number) for number in out.read().split()]
+    assert done.returncode == -9 and workers
+    for _ in range(300):
+        if not any(_is_alive(worker) for worker in workers):
+            return
+        time.sleep(0.1)
+    pytest.fail("workers outlive their parent")
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    state = Path(f"/proc/{process}/stat")  # a zombie that nobody reaps is as dead
+    return not (state.exists() and state.read_text().rpartition(")")[2].split()[0] == "Z")
+
+
+def test_a_run_killed_between_its_two_renames_loses_no_result(tmp_path):
+    put(tmp_path / "r" / "a", "popqa.subset", POPQA)
+    assert run(tmp_path, "--model_name", "a") == 0
+    (tmp_path / "m" / "a").rename(tmp_path / "m" / ".a.99.former.partial")
+    put(tmp_path / "r" / "a", "popqa.subset", [{"id": "1"}])
+    assert run(tmp_path, "--model_name", "a") == 1
+    assert read_result(tmp_path / "m" / "a").values["C1 Accuracy (PopQA)"] == 1 / 3
+    assert [path.name for path in (tmp_path / "m").iterdir()] == ["a"]
