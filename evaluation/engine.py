@@ -196,8 +196,7 @@ def _take_score(run: TaskRun, row: Row, score: dict[str, Any]) -> None:
 def describe(row: Row) -> dict[str, Any]:
     """The columns that every sample table has, and what its breakdowns group by."""
     by_id, by_text = source_candidates(row)
-    meta = row.get("meta")
-    meta = meta if isinstance(meta, dict) else {}
+    meta = row.meta
     groups = {}
     for source, name in BREAKDOWNS.items():
         value = row.get(source, meta.get(source))

@@ -16,7 +16,7 @@ import pytest
 
 import compute_metrics
 from evaluation.aggregate import metric_value, task_metrics
-from evaluation.clusters import cluster_keys
+from evaluation.clusters import cluster_keys, pair_key, source_candidates
 from evaluation.engine import TaskRun, WorkerPool, run_rules, sample_table, score_chunk
 from evaluation.files import safe_name
 from evaluation.responses import ResponseFile
@@ -253,6 +253,25 @@ CLUSTERS = {
     "a template is no source": ([(None, "t")] * 30, [str(i) for i in range(30)], [str(i) for i in range(30)]),
     "nothing known": ([(None, None)] * 2, [None, None], ["row:0", "row:1"]),
 }
+
+
+# (task, id, id of another row): whether they are one source
+SOURCES = {
+    ("mtbench.turn1", "mtbench-81-t1", "mtbench-81-t2"): True,
+    ("followbench.subset", "followbench-content-1-L1", "followbench-content-1-L5"): True,
+    ("mgsm.subset", "mgsm-7-de", "mgsm-7-th"): True,
+    ("xtreme.subset", "xquad-7-de", "xquad-8-de"): False,
+    ("popqa.subset", "item-aa", "item-ab"): False,
+    ("humaneval.full", "HumanEval/0", "HumanEval/1"): False,
+}
+
+
+@pytest.mark.parametrize("case", SOURCES)
+def test_ids_of_one_source(case):
+    task, *ids = case
+    rows = [make_row(task, {"id": i, "prompt": f"prompt of {i}", "outputs": ""}) for i in ids]
+    first, second = cluster_keys([source_candidates(row) for row in rows], [pair_key(row) for row in rows])
+    assert (first == second) == SOURCES[case]
 
 
 @pytest.mark.parametrize("case", CLUSTERS)

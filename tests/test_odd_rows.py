@@ -95,3 +95,35 @@ def test_a_gold_of_calls_that_cannot_be_read_is_not_the_wish_for_none(task):
     for gold in UNREADABLE[task]:
         score = score_by_rules(make_row(task, {"outputs": "No call is needed.", "gold": gold}))
         assert (score["items"], score["reason"]) == (None, "no_gold")
+
+
+ROWS = {
+    # name: (columns, what the row says)
+    "an empty cell is no id": ({"id": "", "outputs": "5"}, (None, "5")),
+    "a blank is no id": ({"id": " ", "outputs": "5"}, (None, "5")),
+    "zero is an id": ({"id": 0, "outputs": "5"}, ("0", "5")),
+    "leading zeros stay": ({"id": "007", "outputs": "5"}, ("007", "5")),
+    "a list of one sampled answer": ({"id": 1, "outputs": ["Answer: 5"]}, ("1", "Answer: 5")),
+    "a list of several is no answer to choose": ({"id": 1, "outputs": ["4", "5"]}, ("1", '["4", "5"]')),
+    "an object that the loader parsed": ({"id": 1, "outputs": [{"a": 5}]}, ("1", '[{"a": 5}]')),
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_rows(name):
+    columns, expected = ROWS[name]
+    row = make_row("popqa.subset", columns)
+    assert (row.id, row.answer) == expected
+
+
+@pytest.mark.parametrize("meta", [{"language": "de"}, '{"language": "de"}'])
+def test_meta_as_object_and_as_json_text(meta):
+    # 1.234 is a thousand and more in German, one and a bit in English
+    row = make_row("mgsm.subset", {"outputs": "Antwort: 1.234", "gold": 1234, "meta": meta})
+    assert score_by_rules(row)["correct"] is True
+    assert describe(row)["by_language"] == "de"
+
+
+@pytest.mark.parametrize("meta", ["{", "de", "[1]", 5, [1], None])
+def test_meta_that_says_nothing(meta):
+    assert make_row("mgsm.subset", {"outputs": "5", "meta": meta}).meta == {}
