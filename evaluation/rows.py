@@ -46,7 +46,7 @@ class Row:
 
     @property
     def meta(self) -> dict[str, Any]:
-        """The column "meta" as an object, also where a file carries it as JSON text; {} where there is none."""
+        """The column "meta" as an object, also where it is JSON text; {} where there is none."""
         meta = self.get("meta")
         if isinstance(meta, str) and meta.lstrip().startswith("{"):
             try:

@@ -83,10 +83,11 @@ def prepare(text: str) -> str:
     currency signs."""
     text = _HASHES.sub("Answer: ", text)
     text = _FULL_DATE.sub(" ", _ANNOTATION.sub("", strip_markup(text)))
-    text = text.translate(_SUPERSCRIPT)
-    text = "".join(f" {_VULGAR[char]}" if char in _VULGAR else char for char in text)
-    text = text.translate(_MINUS)
-    text = "".join(_plain(char) for char in text)
+    if not text.isascii():
+        text = text.translate(_SUPERSCRIPT)
+        text = "".join(f" {_VULGAR[char]}" if char in _VULGAR else char for char in text)
+        text = text.translate(_MINUS)
+        text = "".join(_plain(char) for char in text)
     for pattern, replacement in _LATEX:
         text = pattern.sub(replacement, text)
     text = re.sub(rf"([-+])[ \t]?(?:US)?[{_CURRENCY}][ \t]?(?=[\d.])", r"\1", text)
