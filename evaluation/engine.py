@@ -106,7 +106,7 @@ class WorkerPool:
         try:
             return chunk, future.result()
         except BrokenProcessPool:
-            self.close()
+            self.close(broken=True)
             scores = [self._alone(row) for row in chunk]
             # what else was in flight died with the pool: hand it to the new one
             flying[:] = [(c, f if _is_finished(f) else self._submit(c)) for c, f in flying]
@@ -116,12 +116,13 @@ class WorkerPool:
         try:
             return self._submit([row]).result()[0]
         except BrokenProcessPool:
-            self.close()
+            self.close(broken=True)
             return {"reason": "worker_died"}
 
-    def close(self) -> None:
+    def close(self, broken: bool = False) -> None:
         if self._pool is not None:
-            self._pool.shutdown(wait=False, cancel_futures=True)
+            # a whole pool is waited for: Python complains at its exit where one is still going down
+            self._pool.shutdown(wait=not broken, cancel_futures=True)
             self._pool = None
 
 

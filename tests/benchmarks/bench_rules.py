@@ -126,11 +126,8 @@ def main(rows: int = 20_000, workers: int = 2) -> int:
     for task, value in sorted(seconds.items(), key=lambda item: -item[1]):
         print(f"{task:<24} {each / value:>9,.0f} rows/s")
     done = each * len(MAKERS)
-    print(
-        f"{done:,} rows, {workers} workers of {os.cpu_count()} cores: {took:.2f} s, {done / took:,.0f} rows/s, ",
-        end="",
-    )
-    print(f"{took / bare:.1f} times bare JSON ({bare:.2f} s)")
+    rate = f"{done / took:,.0f} rows/s, {took / bare:.1f} times bare JSON ({bare:.2f} s)"
+    print(f"{done:,} rows, {workers} workers of {os.cpu_count()} cores: {took:.2f} s, {rate}")
     return 0
 
 
