@@ -59,9 +59,12 @@ class Row:
 def make_row(task: str, columns: dict[str, Any], number: int = 0) -> Row:
     """A Row from loaded columns (which already hold "outputs" and "gold" under these names)."""
     output = columns.get("outputs")
-    if isinstance(output, list) and len(output) == 1 and isinstance(output[0], str):
-        output = output[0]  # engines that can sample several answers write lists of them
+    while isinstance(output, list) and len(output) == 1:
+        output = output[0]  # tools that can sample several answers write lists, or lists of lists
+    if isinstance(output, str) and output is not columns.get("outputs"):
         columns = {**columns, "outputs": output}
+    else:
+        output = columns.get("outputs")
     answer, state = visible_answer(text_of(output))
     row_id = text_of(columns.get("id"))
     # an empty cell of a CSV is no id: two of them would be the same one

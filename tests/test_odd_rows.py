@@ -104,6 +104,7 @@ ROWS = {
     "zero is an id": ({"id": 0, "outputs": "5"}, ("0", "5")),
     "leading zeros stay": ({"id": "007", "outputs": "5"}, ("007", "5")),
     "a list of one sampled answer": ({"id": 1, "outputs": ["Answer: 5"]}, ("1", "Answer: 5")),
+    "a list in a list": ({"id": 1, "outputs": [["Answer: 5"]]}, ("1", "Answer: 5")),
     "a list of several is no answer to choose": ({"id": 1, "outputs": ["4", "5"]}, ("1", '["4", "5"]')),
     "an object that the loader parsed": ({"id": 1, "outputs": [{"a": 5}]}, ("1", '[{"a": 5}]')),
 }
