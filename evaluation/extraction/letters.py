@@ -164,7 +164,9 @@ def _patterns(names: tuple[str, ...]) -> dict[str, re.Pattern[str]]:
     label = rf"[(\[{{\"'*]{{0,2}}(?P<label>{one})[)\]}}\"'*]{{0,2}}"
     return {
         "alone": re.compile(
-            rf"(?:option\s|choice\s)?[(\[{{\"'<]*\s?(?P<label>{one})\s?[)\]}}\"'>]*[\s.,;:!。]*", re.IGNORECASE),
+            rf"(?:option\s|choice\s)?[(\[{{\"'<]*\s?(?P<label>{one})\s?[)\]}}\"'>]*[\s.,;:!。]*",
+            re.IGNORECASE,
+        ),
         "head": re.compile(rf"{_SURELY}\s{{0,3}}{label}(?!\w){_END}"),
         "cue": re.compile(
             rf"(?:{_STRONG_CUE}{_SURELY}\s{{0,3}}{label}(?!\w){_END})"
