@@ -54,6 +54,8 @@ VERDICTS: dict[str, tuple[str, Any, Any, Any]] = {
     "leading point": (GSM, "Answer: .5", "#### 0.5", True),
     "typographic minus": (GSM, "Answer: −7", "#### -7", True),
     "exponent form": (GSM, "Answer: 1e3", "#### 1000", True),
+    "way below a heading": (GSM, "Here is the answer:\n\n8 laps * 2 = 16 km.\nSo 120 ml.", "#### 120", True),
+    "number below a label": (GSM, "Answer:\n120\n\nIt is 60 * 2 = 120, or 2 cups.", "#### 120", True),
     "clock time": (GSM, "Answer: 3:30", "#### 3", False),
     "exponent of a unit": (GSM, "Answer: 30 m^2", "#### 30", True),
     "number word": (GSM, "Answer: twelve", "#### 12", True),

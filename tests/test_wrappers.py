@@ -69,6 +69,8 @@ COURTESIES = {
     "C\nDon’t hesitate to ask should you need more help.\nHave a great day!": "C",
     "I hope this helps!": "I hope this helps!",
     "Let me know which crate you mean.": "Let me know which crate you mean.",
+    "Sure, here is the answer:\n\nWe add both and get 5": "We add both and get 5",
+    "Here is my final answer:\nC": "Here is my final answer:\nC",
     "Which one? Let me know if you mean the north one.": "Which one? Let me know if you mean the north one.",
     "": "",
 }

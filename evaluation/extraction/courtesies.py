@@ -14,6 +14,13 @@ _OPENING = re.compile(
     r"(?:!|[.:,](?=\s{0,3}\n))\s{0,9}",
     re.IGNORECASE,
 )
+# a heading of the whole answer and no label of its value, where a line of three words and more follows
+_HEADING = re.compile(
+    r"\s{0,9}(?:(?:sure(?: thing)?|certainly|of course|absolutely|okay|ok)[,.!]\s{1,3})?"
+    r"here(?:['’]s| is) (?:the|my|your|an?) (?:[\w-]{1,20} ){0,2}(?:answer|solution|response)[^:\n]{0,60}:"
+    r"[*_]{0,2}[ \t]{0,9}\n\s{0,9}(?=\S{1,40}[ \t]\S{1,40}[ \t]\S)",
+    re.IGNORECASE,
+)
 _CLOSING = re.compile(
     r"\W{0,9}(?:(?:please )?(?:do )?(?:let me know|feel free|don['’]t hesitate)\b"
     r"(?=.{0,80}\b(?:if|should|to ask|to reach)\b)"
@@ -31,7 +38,7 @@ _MOST = 4  # courtesies behind one another
 def without_courtesies(text: str) -> str:
     """The text without a polite exclamation at its head and polite sentences at its tail; a text that is
     nothing else stays."""
-    text = text.strip()
+    text = without_heading(text).strip()
     opening = _OPENING.match(text)
     rest = text[opening.end() :] if opening and text[opening.end() :].strip() else text
     for _ in range(_MOST):
@@ -40,6 +47,13 @@ def without_courtesies(text: str) -> str:
             break
         rest = shorter
     return rest
+
+
+def without_heading(text: str) -> str:
+    """The text without an opening "Sure, here is the answer:" that stands over several words of a next
+    line."""
+    heading = _HEADING.match(text)
+    return text[heading.end() :] if heading else text
 
 
 def _without_last(text: str) -> str:

@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 from evaluation.extraction.answers import before_next_question, boxes, labelled, last_line, strip_markup
-from evaluation.extraction.courtesies import without_courtesies
+from evaluation.extraction.courtesies import without_courtesies, without_heading
 from evaluation.extraction.normalise import contains, is_unspaced, normalise, places, text_words, words
 
 _ACTION = re.compile(r"\b(?:finish|answer)\[([^\[\]\n]{1,400})\]", re.IGNORECASE)
@@ -32,7 +32,7 @@ def stated_answer(text: str) -> str:
 def short_answer(text: str) -> str:
     """The answer of one line: the last label's value, box or "Finish[…]", whichever is last; else the last
     line. A label with nothing behind it is no answer ("")."""
-    text = _own(text)
+    text = without_heading(_own(text))
     plain = strip_markup(text)
     found = [
         (mark.start, mark.value)

@@ -17,6 +17,7 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 
 from evaluation.extraction.answers import before_next_question, boxes, labelled, sentences, strip_markup
+from evaluation.extraction.courtesies import without_heading
 from evaluation.extraction.number_words import cjk_value, written_number
 
 # languages that write 3,5 for three and a half, and 1.234 for a thousand
@@ -270,6 +271,7 @@ def answer_number(text: str, language: str = "en") -> Number | None:
     The last of: "Answer: …" (also "The answer is …", other languages, "#### …") and closed boxes; without a
     readable one the last number of the last sentence that is not a remark; without digits, numerals in words.
     """
+    text = without_heading(text)
     head = before_next_question(text)
     if head != text and (re.search(r"^A:", head, re.MULTILINE) or labelled(prepare(head)) or boxes(head)):
         text = head  # a base model that goes on with questions of its own
