@@ -302,3 +302,28 @@ def test_visible_answer(output):
 )
 def test_visible_answer_is_linear(unit):
     visible_answer(unit * (100_000 // len(unit)))
+
+
+CELLS = {
+    # a gold's cell in a CSV: its value
+    '["a", null]': ["a", None],
+    "['a', None]": ["a", None],
+    "{'answer': True}": {"answer": True},
+    "['Rome' 'Roma']": ["Rome", "Roma"],
+    "['Rome'\n \"it's\"]": ["Rome", "it's"],
+    "[('a', 1)]": [["a", 1]],
+    "{1, 2}": "{1, 2}",
+    "[{1, 2}]": "[{1, 2}]",
+    "[0, 1)": "[0, 1)",
+    "[Music] plays": "[Music] plays",
+    "12": "12",
+}
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_csv_cells_as_other_tools_write_them(tmp_path, cell):
+    path = tmp_path / "popqa.subset.csv"
+    with open(path, "w", encoding="utf-8", newline="") as handle:
+        csv.writer(handle).writerows([["id", "outputs", "gold"], ["['1']", "['Rome' 'Roma']", cell]])
+    (row,) = ResponseFile("popqa.subset", path, "csv").rows()
+    assert (row.gold, row.id, row.answer) == (CELLS[cell], "['1']", "['Rome' 'Roma']")

@@ -8,11 +8,16 @@ gold_texts("1984", …) gives ["1984"]. Text is parsed as a literal and never ev
 from __future__ import annotations
 
 import ast
+import io
 import json
+import re
+import tokenize
 import warnings
 from typing import Any
 
 from evaluation.rows import is_missing, text_of
+
+_SIDE_BY_SIDE = re.compile(r"""['"]\s+['"]""")
 
 
 def literal(text: str) -> Any:
@@ -28,8 +33,26 @@ def literal(text: str) -> Any:
                 value = parse(text)
         except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
             continue
+        if isinstance(value, list) and parse is ast.literal_eval:
+            value = _array(text) or value
         return value if isinstance(value, (list, dict, tuple, set, str)) else None
     return None
+
+
+def _array(text: str) -> list[str] | None:
+    """The items of a printed NumPy array of texts, ['Rome' 'Roma'], which Python would read as one text."""
+    if not _SIDE_BY_SIDE.search(text):
+        return None
+    try:
+        tokens = [
+            token for token in tokenize.generate_tokens(io.StringIO(text).readline) if token.string.strip()
+        ]
+    except (tokenize.TokenError, SyntaxError):
+        return None
+    inner = tokens[1:-1]
+    if len(inner) < 2 or any(token.type != tokenize.STRING for token in inner):
+        return None
+    return [ast.literal_eval(token.string) for token in inner]
 
 
 _MOST_NESTED = 50  # a gold nested deeper says nothing that could be compared
