@@ -321,6 +321,16 @@ def test_demo_scores_every_task_offline(tmp_path, capsys):
     assert "not for reporting" in capsys.readouterr().out and result.run["demo_judge"] is True
 
 
+def test_a_row_without_an_output_is_no_empty_answer(tmp_path):
+    put(tmp_path / "r" / "a", "popqa.subset", [POPQA[0], POPQA[2], {"id": "9", "gold": ["Rome"]}])
+    assert run(tmp_path, "--model_name", "a") == 4
+    metrics = json.loads((tmp_path / "m" / "a" / "metrics.json").read_text(encoding="utf-8"))
+    samples = metrics["popqa.subset"]["samples"]
+    assert (samples["total"], samples["scored"], samples["empty"]) == (3, 2, 1)
+    assert samples["reasons"] == {"empty": 1, "no_output": 1}
+    assert metrics["popqa.subset"]["accuracy"] == 0.5
+
+
 _KILLED = """
 import os, signal
 from evaluation.engine import WorkerPool
