@@ -10,6 +10,8 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
@@ -97,7 +99,7 @@ class WorkerPool:
 
     def _submit(self, chunk: list[Row]) -> Future:
         if self._pool is None:
-            self._pool = ProcessPoolExecutor(self.workers)
+            self._pool = ProcessPoolExecutor(self.workers, initializer=_begin_worker)
         try:
             return self._pool.submit(score_chunk, chunk)
         except BrokenProcessPool as error:
@@ -110,7 +112,7 @@ class WorkerPool:
         try:
             return chunk, future.result()
         except BrokenProcessPool:
-            self.close()
+            self.close(broken=True)
             scores = [self._alone(row) for row in chunk]
             # what else was in flight died with the pool: hand it to the new one
             flying[:] = [(c, f if _is_finished(f) else self._submit(c)) for c, f in flying]
@@ -120,13 +122,25 @@ class WorkerPool:
         try:
             return self._submit([row]).result()[0]
         except BrokenProcessPool:
-            self.close()
+            self.close(broken=True)
             return {"reason": "worker_died"}
 
-    def close(self) -> None:
+    def close(self, broken: bool = False) -> None:
         if self._pool is not None:
-            self._pool.shutdown(wait=False, cancel_futures=True)
+            # a whole pool is waited for: Python complains at its exit where one is still going down
+            self._pool.shutdown(wait=not broken, cancel_futures=True)
             self._pool = None
+
+
+def _begin_worker() -> None:
+    """In a worker: it must not outlive a killed parent, whose end the pool's own pipes do not tell it."""
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+
+
+def _end_with(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(1)
+    os._exit(1)
 
 
 def _is_finished(future: Future) -> bool:
@@ -188,8 +202,7 @@ def _take_score(run: TaskRun, row: Row, score: dict[str, Any]) -> None:
 def describe(row: Row) -> dict[str, Any]:
     """The columns that every sample table has, and what its breakdowns group by."""
     by_id, by_text = source_candidates(row)
-    meta = row.get("meta")
-    meta = meta if isinstance(meta, dict) else {}
+    meta = row.meta
     groups = {}
     for source, name in BREAKDOWNS.items():
         value = row.get(source, meta.get(source))

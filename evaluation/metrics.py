@@ -135,6 +135,9 @@ def _responses_folder(options: Namespace) -> Path:
 def _check_target(target: Path) -> None:
     if target.exists() and any(target.iterdir()) and not (target / "run.json").exists():
         raise UsageError(f"{target}: holds files that are no CapTrack result. Choose another --output_dir.")
+    for former in target.parent.glob(f".{target.name}.*.former.partial"):
+        if not target.exists():
+            former.rename(target)  # a run was killed between the two renames of _put_in_place
     for stale in target.parent.glob(f".{target.name}.*.partial"):
         shutil.rmtree(stale, ignore_errors=True)
 

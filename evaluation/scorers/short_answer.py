@@ -123,16 +123,18 @@ def passage(row: Row) -> str:
     return ""
 
 
-def _texts(value: Any) -> list[str]:
+def _texts(value: Any, depth: int = 0) -> list[str]:
+    if depth > 50:
+        return []
     if isinstance(value, str):
         parsed = literal(value) if value.lstrip().startswith(("[", "{")) else None
-        return [value] if parsed is None else _texts(parsed)
+        return [value] if parsed is None else _texts(parsed, depth + 1)
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, (list, tuple)):
-        return [text for item in value for text in _texts(item)]
+        return [text for item in value for text in _texts(item, depth + 1)]
     return [] if is_missing(value) else [text_of(value)]
 
 
