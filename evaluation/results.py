@@ -48,6 +48,10 @@ FIXED_COLUMNS = (
 )
 
 
+# long texts for people; statistics do without them
+TEXT_COLUMNS = ("extracted", "prompt", "answer", "gold", "judgements")
+
+
 class ResultError(ValueError):
     """A result folder or file that cannot be used; the message names it and the remedy."""
 
@@ -106,6 +110,12 @@ class ModelResult:
             )
         return self._samples[task]
 
+    def scores(self, task: str) -> SampleTable | None:
+        """The table without its long texts (TEXT_COLUMNS): all that statistics need, and small. Not kept."""
+        if not self.has_samples:
+            return None
+        return read_samples(self.path / "samples" / f"{task}.parquet", without=TEXT_COLUMNS)
+
 
 def write_samples(path: Path, table: SampleTable, metadata: dict[str, str] | None = None) -> None:
     """Writes one task's table (Parquet, zstd). Columns of truth values stay bool, numbers become float64."""
@@ -140,14 +150,19 @@ def _clean(text: str) -> str:
         return text.encode("utf-8", "replace").decode()
 
 
-def read_samples(path: Path) -> SampleTable | None:
-    """A task's table, None where the file does not exist. Raises ResultError where it cannot be read."""
+def read_samples(path: Path, without: tuple[str, ...] = ()) -> SampleTable | None:
+    """A task's table, None where the file does not exist; columns in `without` are not read.
+
+    Raises ResultError where it cannot be read.
+    """
     import pyarrow.parquet as pq
 
     if not path.exists():
         return None
     try:
-        table = pq.read_table(path)
+        with pq.ParquetFile(path) as file:
+            names = [name for name in file.schema_arrow.names if name not in without]
+            table = file.read(columns=names)
     except Exception as error:
         raise ResultError(f"{path}: not a sample table ({error}). Run compute_metrics.py again.") from None
     return SampleTable(path.name.removesuffix(".parquet"), table.to_pydict())

@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+"""Relative comparison and forgetting analysis: adapted models against their base, capability by capability.
+
+    python compare_models.py --config configs/example_config.yaml
+    python compare_models.py --base absolute_metrics/base --adapted absolute_metrics/sft --name SFT
+
+Works on what compute_metrics.py left (result folders, or metrics CSV files); runs no model and computes no
+metric. Exit codes: 0 done; 1 nothing could be compared, or a usage error; 4 some of several pairs could not
+be compared.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+DONE, NOTHING, IN_PART = 0, 1, 4
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> None:
+        self.print_usage(sys.stderr)
+        print(f"{self.prog}: {message}", file=sys.stderr)
+        raise SystemExit(NOTHING)
+
+
+def parser() -> argparse.ArgumentParser:
+    """Options are spelled with underscores; hyphens are accepted everywhere."""
+    p = _Parser(
+        prog="compare_models.py",
+        description="Compares adapted models with their base: deviations, intervals, flips, pictures.",
+        allow_abbrev=False,
+    )
+    what = p.add_argument_group("what to compare (a file, or these options; options override the file)")
+    what.add_argument("--config", type=Path, metavar="FILE", help="YAML configuration, see configs/")
+    what.add_argument("--base", metavar="RESULT", help="result folder or metrics CSV of the base model")
+    what.add_argument("--adapted", nargs="+", metavar="RESULT", help="the same of one or more adapted models")
+    what.add_argument("--name", nargs="+", metavar="NAME", help="display name of each adapted model")
+    what.add_argument(
+        "--aa", nargs=2, metavar="RESULT", help="two runs of one model: prints the noise floor per row"
+    )
+    what.add_argument(
+        "--create_config", nargs="?", const=Path("comparison_config.yaml"), type=Path, metavar="FILE",
+        help="write an example configuration (default comparison_config.yaml) and stop",
+    )  # fmt: skip
+    how = p.add_argument_group("how")
+    how.add_argument(
+        "--categories", nargs="+", metavar="NAME", help="capabilities (C1 … H6) or groups (CAN WILL HOW)"
+    )
+    how.add_argument(
+        "--no_aggregate", action="store_true", help="one row a metric in place of one a capability"
+    )
+    how.add_argument("--missing", choices=("zero", "exclude", "error"), help="what a missing entry counts as")
+    how.add_argument(
+        "--low_base", choices=("keep", "exclude"), help="bases too low for a percent in a row's mean"
+    )
+    how.add_argument(
+        "--allow_mismatch", action="store_true", help="compare also what was made differently; stamped"
+    )
+    out = p.add_argument_group("output")
+    out.add_argument("--output", type=Path, metavar="DIR", help="where to write (captrack_relative_results)")
+    out.add_argument(
+        "--color_cap", type=float, metavar="PERCENT", help="deviation at which a colour is full (15)"
+    )
+    out.add_argument("--figure_format", choices=("pdf", "png", "svg"), help="format of the pictures (pdf)")
+    out.add_argument("--save_excel", action="store_true", help="write a workbook as well")
+    return p
+
+
+def with_underscores(arguments: list[str]) -> list[str]:
+    """--no-aggregate becomes --no_aggregate; values after "=" and after the option stay as they are."""
+    result = []
+    for argument in arguments:
+        if argument.startswith("--"):
+            name, equals, value = argument.partition("=")
+            argument = "--" + name[2:].replace("-", "_") + equals + value
+        result.append(argument)
+    return result
+
+
+def main(arguments: list[str] | None = None) -> int:
+    p = parser()
+    args = p.parse_args(with_underscores(sys.argv[1:] if arguments is None else arguments))
+    if args.create_config:
+        return _create_config(args.create_config)
+    if args.aa and (args.base or args.adapted or args.config):
+        p.error("--aa takes two runs of one model and goes without --base, --adapted and --config")
+    if bool(args.base) != bool(args.adapted):
+        p.error("--base and --adapted belong together")
+    if not (args.config or args.base or args.aa):
+        p.error(
+            "nothing to compare: give --config, or --base and --adapted, or --aa; --create_config writes an "
+            "example"
+        )
+    if args.name and (not args.adapted or len(args.name) != len(args.adapted)):
+        p.error("--name needs one name for each result of --adapted")
+
+    from evaluation.comparison.config import ConfigError
+    from evaluation.comparison.run import ComparisonError, run_comparison
+
+    try:
+        return run_comparison(_config(args), noise_floor=bool(args.aa))
+    except (ConfigError, ComparisonError) as error:
+        print(error, file=sys.stderr)
+        return NOTHING
+
+
+def _create_config(path: Path) -> int:
+    from evaluation.comparison.config import EXAMPLE
+    from evaluation.files import whole_file
+
+    if path.exists():
+        print(f"{path}: exists already, nothing written. Name another file.", file=sys.stderr)
+        return NOTHING
+    with whole_file(path) as handle:
+        handle.write(EXAMPLE)
+    print(f"Wrote {path}. Set base and adapted in it, then: python compare_models.py --config {path}")
+    return DONE
+
+
+def _config(args: argparse.Namespace):
+    from dataclasses import replace
+
+    from evaluation.comparison.config import Config, ConfigError, PairConfig, check_categories, load_config
+
+    config = load_config(args.config) if args.config else Config()
+    if args.base:
+        names = args.name or [""] * len(args.adapted)
+        pairs = tuple(
+            PairConfig((Path(args.base),), (Path(a),), name)
+            for a, name in zip(args.adapted, names, strict=True)
+        )
+        config = replace(config, model_pairs=pairs)
+    if args.aa:
+        config = replace(config, model_pairs=(PairConfig((Path(args.aa[0]),), (Path(args.aa[1]),), "A/A"),))
+    if args.color_cap is not None and not args.color_cap > 0:
+        raise ConfigError(f"--color_cap: must be above 0, not {args.color_cap:g}.")
+    plot, save = config.plot, config.save
+    if args.color_cap is not None:
+        plot = replace(plot, color_cap=args.color_cap)
+    if args.figure_format:
+        save = replace(save, figure_format=args.figure_format)
+    if args.save_excel:
+        save = replace(save, save_excel=True)
+    return replace(
+        config,
+        plot=plot,
+        save=save,
+        output_dir=args.output or config.output_dir,
+        categories=check_categories(args.categories) if args.categories else config.categories,
+        aggregate=config.aggregate and not args.no_aggregate,
+        missing=args.missing or config.missing,
+        low_base=args.low_base or config.low_base,
+        allow_mismatch=config.allow_mismatch or args.allow_mismatch,
+    )
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,129 @@
+"""Were two results made the same way? A difference in the making would be read as a difference of the models.
+
+Compared where both sides have recorded it: definitions, row limit, demo judge; per task judge, served judge
+and prompt versions; of the inference data set revision, limit, system prompt, chat template, sampling,
+context window and the share of prompts that were cut. A result of ours against a bare CSV is a difference
+too: nobody knows how the other was made. Example: Difference("judge of ragtruth.subset",
+"gpt-4o-mini@openai", "gpt-4o@openai").
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from evaluation.comparison.model import Difference
+from evaluation.results import ModelResult
+
+SHOWN = 60  # characters of a value in a message
+CUT_SHARES = 0.01  # shares of cut prompts may differ by one point
+
+_RUN = (("definitions_version", "definitions version"), ("demo_judge", "demo judge"))
+_TASK = (
+    ("judge", "judge"),
+    ("judge_served_model", "served judge model"),
+    ("prompt_versions", "judge prompts"),
+)
+_INFERENCE = (
+    ("dataset_revision", "data set revision"),
+    ("limit", "inference limit"),
+    ("system_prompt", "system prompt"),
+    ("template_sha256", "chat template"),
+    ("sampling", "sampling"),
+    ("max_model_len", "context window"),
+)
+
+
+class MismatchError(ValueError):
+    """Two results were made differently and nobody said that this is meant."""
+
+
+def differences(base: ModelResult, adapted: ModelResult) -> tuple[Difference, ...]:
+    """Everything in which two results are known to have been made differently."""
+    if base.run is None and adapted.run is None:
+        return ()
+    if base.run is None or adapted.run is None:
+        kinds = [
+            "a bare metrics CSV" if r.run is None else "a result of this toolkit" for r in (base, adapted)
+        ]
+        return (Difference("kind of result", *kinds),)
+    return tuple(_of_runs(base.run, adapted.run))
+
+
+def _of_runs(base: dict[str, Any], adapted: dict[str, Any]) -> Iterator[Difference]:
+    yield from _compare(base, adapted, _RUN)
+    # a limit of null is a statement too: all rows
+    options_b, options_a = base.get("options") or {}, adapted.get("options") or {}
+    if "limit" in options_b and "limit" in options_a:
+        yield from _compare(options_b, options_a, (("limit", "limit"),), none_counts=True)
+    tasks_b, tasks_a = base.get("tasks") or {}, adapted.get("tasks") or {}
+    for task in tasks_b:
+        if task in tasks_a:
+            for difference in _compare(tasks_b[task] or {}, tasks_a[task] or {}, _TASK):
+                yield Difference(f"{difference.what} of {task}", difference.base, difference.adapted)
+    made_b, made_a = base.get("inference"), adapted.get("inference")
+    if isinstance(made_b, dict) and isinstance(made_a, dict):
+        yield from _compare(made_b, made_a, _INFERENCE, none_counts=True)
+        yield from _cut_prompts(made_b, made_a, tasks_b, tasks_a)
+
+
+def _compare(
+    base: dict[str, Any], adapted: dict[str, Any], keys: Sequence[tuple[str, str]], none_counts: bool = False
+) -> Iterator[Difference]:
+    for key, name in keys:
+        if key not in base or key not in adapted:
+            continue
+        b, a = base[key], adapted[key]
+        if b != a and (none_counts or (b is not None and a is not None)):
+            yield Difference(name, _short(b), _short(a))
+
+
+def _cut_prompts(
+    base: dict[str, Any], adapted: dict[str, Any], rows_b: dict[str, Any], rows_a: dict[str, Any]
+) -> Iterator[Difference]:
+    tasks_b, tasks_a = base.get("tasks") or {}, adapted.get("tasks") or {}
+    for task in tasks_b:
+        shares = []
+        for tasks, rows in ((tasks_b, rows_b), (tasks_a, rows_a)):
+            facts = tasks.get(task) or {}
+            cut = facts.get("truncated")
+            total = facts.get("rows") or (rows.get(task) or {}).get("rows")
+            shares.append(cut / total if isinstance(cut, int) and total else None)
+        if None not in shares and abs(shares[0] - shares[1]) > CUT_SHARES:
+            yield Difference(f"prompts cut in {task}", f"{shares[0]:.1%}", f"{shares[1]:.1%}")
+
+
+def _short(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True)
+    if value is None:
+        text = "none"
+    text = " ".join(text.split()) or "(empty)"
+    return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
+
+
+def between_runs(runs: Sequence[ModelResult]) -> tuple[Difference, ...]:
+    """Differences between the runs of one model; their sampling seeds may differ."""
+    found: list[Difference] = []
+    for other in runs[1:]:
+        for d in differences(_without_seed(runs[0]), _without_seed(other)):
+            found.append(Difference(f"{d.what} between runs of {runs[0].name}", d.base, d.adapted))
+    return tuple(dict.fromkeys(found))
+
+
+def _without_seed(result: ModelResult) -> ModelResult:
+    made = (result.run or {}).get("inference")
+    if not isinstance(made, dict) or not isinstance(made.get("sampling"), dict):
+        return result
+    sampling = {key: value for key, value in made["sampling"].items() if key != "seed"}
+    run = {**result.run, "inference": {**made, "sampling": sampling}}
+    return ModelResult(result.path, result.name, result.values, run)
+
+
+def refusal(name: str, found: Sequence[Difference]) -> str:
+    """The message for a pair that is not compared."""
+    lines = "\n".join(f"  - {difference}" for difference in found)
+    return (
+        f"{name}: the two results were made differently:\n{lines}\n"
+        "  Make them the same way, or pass --allow_mismatch (the output is then stamped)."
+    )

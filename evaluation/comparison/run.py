@@ -1,0 +1,162 @@
+"""A whole comparison: read the results, compare each pair, write tables, then words, then pictures, and say
+it.
+
+Tables come before pictures: an error in drawing loses no number. Everything that is written is whole or
+absent.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from evaluation.comparison.analysis import Rules, compare_pair, drop_empty_rows, make_comparison
+from evaluation.comparison.compatibility import between_runs, differences, refusal
+from evaluation.comparison.config import Config, PairConfig, in_order_of_steps
+from evaluation.comparison.deviations import EXCLUDE, MissingError, different_names, plan_rows
+from evaluation.comparison.model import Comparison, PairResult
+from evaluation.results import ModelResult, ResultError, read_result
+
+
+class ComparisonError(ValueError):
+    """Nothing could be compared; the message lists every reason."""
+
+
+def compare(config: Config) -> tuple[Comparison, list[tuple[PairResult, ModelResult, ModelResult]]]:
+    """The comparison that a configuration asks for, and the first run of both models of every pair.
+
+    A pair that cannot be read or was made differently is listed in `failed`; the others are compared.
+    Raises ComparisonError where no pair is left.
+    """
+    if not config.model_pairs:
+        raise ComparisonError("model_pairs: is empty, there is nothing to compare.")
+    loaded: dict[Path, ModelResult | str] = {}
+    entries, failed = [], []
+    for number, entry in enumerate(in_order_of_steps(config.model_pairs), 1):
+        try:
+            base, adapted = ([_read(path, loaded) for path in paths] for paths in (entry.base, entry.adapted))
+            entries.append((entry, base, adapted))
+        except ResultError as error:
+            failed.append((entry.name or f"pair {number}", str(error)))
+    names = different_names([entry.name or adapted[0].name or "adapted" for entry, _, adapted in entries])
+    results = list({id(r): r for _, base, adapted in entries for r in (*base, *adapted)}.values())
+    plans = plan_rows(config.categories, config.aggregate, config.aggregation)
+    dropped: tuple[str, ...] = ()
+    if config.missing == EXCLUDE:
+        kept = drop_empty_rows(plans, results)
+        dropped = tuple(p.title for p in plans if p not in kept)
+        plans = kept
+    rules = Rules(config.missing, config.low_base)
+    pairs = []
+    for name, (entry, base, adapted) in zip(names, entries, strict=True):
+        try:
+            result = _compare_entry(name, entry, base, adapted, config, plans, rules)
+            pairs.append((result, base[0], adapted[0]))
+        except (ResultError, MissingError) as error:
+            failed.append((name, str(error)))
+    if not pairs or not plans:
+        reasons = [f"{reason}" if name in reason else f"{name}: {reason}" for name, reason in failed]
+        raise ComparisonError("\n".join(reasons) or "no row is left to show")
+    if not config.aggregate:
+        # a single column has no spread over metrics
+        pairs = [(_without_spread(result), base, adapted) for result, base, adapted in pairs]
+    comparison = make_comparison(
+        [result for result, *_ in pairs], plans, rules, config.aggregate, results, dropped, failed
+    )
+    return comparison, pairs
+
+
+def _read(path: Path, loaded: dict[Path, ModelResult | str]) -> ModelResult:
+    if path not in loaded:
+        try:
+            loaded[path] = read_result(path)
+        except (ResultError, OSError, ValueError) as error:
+            loaded[path] = str(error) if str(path) in str(error) else f"{path}: {error}"
+    found = loaded[path]
+    if isinstance(found, str):
+        raise ResultError(found)
+    return found
+
+
+def _compare_entry(name, entry: PairConfig, base, adapted, config: Config, plans, rules) -> PairResult:
+    found = [*differences(base[0], adapted[0]), *between_runs(base), *between_runs(adapted)]
+    if found and not config.allow_mismatch:
+        raise ResultError(refusal(name, found))
+    return compare_pair(name, base, adapted, plans, rules, tuple(found), entry.step)
+
+
+def _without_spread(pair: PairResult) -> PairResult:
+    return replace(pair, rows={t: replace(r, std=None) for t, r in pair.rows.items()})
+
+
+def run_comparison(config: Config, noise_floor: bool = False) -> int:
+    """Compares, writes and prints; returns the exit code (0, or 4 where some pairs failed)."""
+    for warning in config.warnings:
+        print(f"warning: {warning}", file=sys.stderr)
+    comparison, pairs = compare(config)
+    for _, reason in comparison.failed:
+        print(reason, file=sys.stderr)
+    written = write_outputs(comparison, pairs, config)
+    from evaluation.comparison.summary import console
+    from evaluation.comparison.summary import noise_floor as floor
+
+    print(floor(comparison) if noise_floor else console(comparison))
+    print("\nWritten:")
+    for path in written:
+        print(f"  {path}")
+    return 4 if comparison.failed else 0
+
+
+def write_outputs(
+    comparison: Comparison, pairs: list[tuple[PairResult, ModelResult, ModelResult]], config: Config
+) -> list[Path]:
+    """Writes what the configuration asks for; returns the paths, the heatmap first."""
+    from evaluation.comparison import summary, tables
+
+    folder = config.output_dir
+    written: list[Path] = []
+    if config.save.save_csv:
+        written += tables.write_csvs(folder, comparison)
+    if config.save.save_excel:
+        path = folder / "relative_differences.xlsx"
+        tables.write_excel(path, comparison, _remarks(comparison))
+        written.append(path)
+    if comparison.has_samples:
+        from evaluation.comparison.flips import write_flips
+
+        path = folder / "flips.parquet"
+        write_flips(path, pairs)
+        written.append(path)
+    path = folder / "summary.md"
+    summary.write_summary(path, comparison)
+    written.append(path)
+    if config.save.save_figure:
+        written = [*_draw(comparison, config), *written]
+    return written
+
+
+def _remarks(comparison: Comparison) -> list[str]:
+    from evaluation.comparison.heatmap import footer
+    from evaluation.comparison.summary import notes_of
+
+    return [*footer(comparison), *(f"{p.name}: {note}" for p in comparison.pairs for note in notes_of(p))]
+
+
+def _draw(comparison: Comparison, config: Config) -> list[Path]:
+    from evaluation.comparison.heatmap import draw_heatmap, save_figure
+    from evaluation.comparison.plots import draw_forest, draw_series
+
+    written = []
+    pictures = (
+        ("relative_differences_heatmap", lambda: draw_heatmap(comparison, config.plot)),
+        ("forest_plot", lambda: draw_forest(comparison, config.plot.color_cap)),
+        ("series", lambda: draw_series(comparison)),
+    )
+    for stem, draw in pictures:
+        figure = draw()
+        if figure is not None:
+            path = config.output_dir / f"{stem}.{config.save.figure_format}"
+            save_figure(figure, path)
+            written.append(path)
+    return written

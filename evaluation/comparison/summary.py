@@ -1,0 +1,224 @@
+"""The comparison in words: summary.md for a pull request or a model card, and lines for an 80-column console.
+
+Forgot: C5c Multilingual −16 % [−21, −11]
+No proven change: C1 Knowledge, C3 ICL Score
+Could not tell: H5 Long-Context −8 % [−28, 17]
+"""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+from evaluation.comparison.analysis import OVERALL, tally
+from evaluation.comparison.heatmap import number, shorten, span, stamps
+from evaluation.comparison.model import (
+    COULD_NOT_TELL,
+    DRIFTED,
+    FORGOT,
+    GAINED,
+    MAYBE,
+    NO_CHANGE,
+    NO_DATA,
+    NO_SAMPLES,
+    Comparison,
+    PairResult,
+    RowResult,
+)
+from evaluation.files import whole_file
+
+WIDTH = 80
+
+# verdict → heading; rows of the first four are told with numbers
+_HEADINGS = (
+    (FORGOT, "Forgot"),
+    (GAINED, "Gained"),
+    (DRIFTED, "Drifted (neither better nor worse)"),
+    (MAYBE, "Perhaps (not after correction for many rows)"),
+    (NO_CHANGE, "No proven change"),
+    (COULD_NOT_TELL, "Could not tell"),
+    (NO_SAMPLES, "No interval (deviations only)"),
+    (NO_DATA, "No value"),
+)
+_PLAIN = (NO_CHANGE, NO_DATA)
+
+
+def row_words(row: RowResult) -> str:
+    """C5c Multilingual −16 % [−21, −11]"""
+    if row.mean is None:
+        return row.title
+    words = f"{row.title} {number(row.mean, 0 if abs(row.mean) >= 10 else 1)} %"
+    return f"{words} {span(row.interval_low, row.interval_high)}" if row.has_interval else words
+
+
+def verdict_lines(pair: PairResult) -> list[tuple[str, list[str]]]:
+    """(heading, rows in words) of every verdict that occurs, the largest change first."""
+    found = []
+    for verdict, heading in _HEADINGS:
+        rows = [r for r in pair.rows.values() if r.verdict == verdict]
+        if rows:
+            rows.sort(key=lambda r: -abs(r.mean or 0.0))
+            found.append((heading, [r.title if verdict in _PLAIN else row_words(r) for r in rows]))
+    return found
+
+
+def notes_of(pair: PairResult) -> list[str]:
+    """What a reader must not overlook, one text a row; the pairing of tasks whose samples differ."""
+    notes = [f"{row.title}: {'; '.join(row.notes)}" for row in pair.rows.values() if row.notes]
+    for task in pair.tasks.values():
+        left = len(task.only_base) + len(task.only_adapted)
+        if left:
+            ids = [*task.only_base, *task.only_adapted]
+            notes.append(
+                f"{task.task}: {task.shared} samples paired, {left} left out "
+                f"({', '.join(ids[:3])}{', …' if left > 3 else ''})"
+            )
+    partly = {
+        m.task: (m.judged_base, m.judged_adapted)
+        for m in pair.metrics.values()
+        if any(j and j[0] < j[1] for j in (m.judged_base, m.judged_adapted))
+    }
+    for task, sides in partly.items():
+        texts = [f"{j[0]}/{j[1]}" if j else "unknown" for j in sides]
+        notes.append(f"{task}: judged {texts[0]} (base), {texts[1]} (adapted)")
+    return notes
+
+
+def _escape(text: str) -> str:
+    return " ".join(text.split()).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
+
+
+def markdown(comparison: Comparison) -> str:
+    """summary.md: words first, then a table of all rows, then what to know."""
+    lines = ["# CapTrack: drift against the base model", ""]
+    for stamp in stamps(comparison):
+        lines += [f"> **{_escape(stamp)}**", ""]
+    for pair in comparison.pairs:
+        lines += [f"## {_escape(pair.name)} against {_escape(pair.base_name)}", ""]
+        for heading, rows in verdict_lines(pair):
+            lines.append(f"- **{heading}:** {_escape('; '.join(rows))}")
+        lines += [
+            "",
+            "| Capability | Change | Spread | 95 % interval | Verdict |",
+            "|---|---:|---:|:---:|---|",
+        ]
+        for group in pair.groups.values():
+            for title in group.rows:
+                lines.append(_table_line(pair.rows[title]))
+            spread = "" if group.std is None else f"±{number(group.std)}"
+            mean = "n/a" if group.mean is None else f"{number(group.mean)} %"
+            interval = "" if group.interval_low is None else span(group.interval_low, group.interval_high)
+            lines.append(f"| **{group.key} Average** | **{mean}** | {spread} | {interval} | |")
+        lines += [_table_line(row) for row in pair.rows.values() if not row.group]
+        flips = _flip_sentence(pair)
+        if flips:
+            lines += ["", flips]
+        notes = notes_of(pair)
+        if notes:
+            lines += ["", "Notes:", "", *(f"- {_escape(note)}" for note in notes)]
+        for difference in pair.differences:
+            lines.append(f"- made differently: {_escape(str(difference))}")
+        lines.append("")
+    lines += [
+        "Change: relative deviation from the base in percent, the plain mean over the capability's metrics. "
+        "Spread: "
+        "standard deviation over these metrics, no measure of chance. Interval: from the paired samples. A "
+        "drift is a "
+        "diagnosis, not a verdict.",
+        "",
+    ]
+    for name, reason in comparison.failed:
+        lines += [f"Not compared: {_escape(name)}: {_escape(reason)}", ""]
+    return "\n".join(lines)
+
+
+def _table_line(row: RowResult) -> str:
+    mean = "n/a" if row.mean is None else f"{number(row.mean)} %"
+    spread = "" if row.std is None else f"±{number(row.std)}"
+    interval = span(row.interval_low, row.interval_high) if row.has_interval else ""
+    flag = f" ({row.present} of {row.expected} metrics)" if row.missing or row.zero_base else ""
+    return f"| {_escape(row.title)} | {mean} | {spread} | {interval} | {row.verdict}{flag} |"
+
+
+def _flip_sentence(pair: PairResult) -> str:
+    counted = [t for t in pair.tasks.values() if t.forgotten is not None]
+    if not counted:
+        return ""
+    forgotten, gained = sum(t.forgotten for t in counted), sum(t.gained for t in counted)
+    worst = sorted(counted, key=lambda t: t.gained - t.forgotten)[:3]
+    named = ", ".join(f"{t.task} {t.forgotten}:{t.gained}" for t in worst if t.forgotten > t.gained)
+    return f"Samples forgotten {forgotten:,}, gained {gained:,}" + (
+        f"; most lost in {named} (forgotten:gained)." if named else "."
+    )
+
+
+def write_summary(path: Path, comparison: Comparison) -> None:
+    with whole_file(path) as handle:
+        handle.write(markdown(comparison).encode("utf-8", "replace").decode())
+
+
+def console(comparison: Comparison) -> str:
+    """The summary for a terminal, no line longer than 80 columns."""
+    lines: list[str] = []
+    for stamp in stamps(comparison):
+        lines += _wrap(f"! {stamp}", "  ")
+    for pair in comparison.pairs:
+        lines += ["", *_wrap(f"{shorten(pair.name, 60)} against {shorten(pair.base_name, 60)}", "  ")]
+        lines.append("-" * WIDTH)
+        lines.append(
+            f"{'':10}{'mean %':>9}{'95 % interval':>18}{'fell':>7}{'rose':>6}{'forgot/gained samples':>26}"
+        )
+        for group in [*pair.groups.values(), *([pair.overall] if pair.overall else [])]:
+            t = tally(pair, group)
+            mean = "n/a" if group.mean is None else number(group.mean)
+            interval = "" if group.interval_low is None else span(group.interval_low, group.interval_high)
+            samples = "" if t.forgotten is None else f"{t.forgotten:,} / {t.gained:,}"
+            name = "All" if group.key == OVERALL else group.key
+            lines.append(f"{name:10}{mean:>9}{interval:>18}{t.fell:>7}{t.rose:>6}{samples:>26}")
+        for heading, rows in verdict_lines(pair):
+            lines += _wrap(f"{heading}: {'; '.join(rows)}", "  ")
+        for note in notes_of(pair):
+            lines += _wrap(f"note: {note}", "  ")
+        for difference in pair.differences:
+            lines += _wrap(f"made differently: {difference}", "  ")
+    if comparison.dropped_rows:
+        lines += _wrap(f"Left out, no model has them: {', '.join(comparison.dropped_rows)}", "  ")
+    for name, reason in comparison.failed:
+        lines += _wrap(f"Not compared: {name}: {reason}", "  ")
+    return "\n".join(lines).lstrip("\n")
+
+
+def noise_floor(comparison: Comparison) -> str:
+    """For two runs of one model: what each row shows although nothing changed."""
+    pair = comparison.pairs[0]
+    lines = [
+        *_wrap(f"Noise floor: {shorten(pair.base_name, 60)} against {shorten(pair.adapted_name, 60)}", "  "),
+        "-" * WIDTH,
+        f"{'':36}{'seen %':>10}{'floor ± %':>12}{'flips %':>10}",
+    ]
+    for row in pair.rows.values():
+        seen = "n/a" if row.mean is None else number(row.mean)
+        floor = "n/a" if not row.has_interval else number((row.interval_high - row.interval_low) / 2)
+        lines.append(f"{shorten(row.title, 34):36}{seen:>10}{floor:>12}{_flip_share(pair, row):>10}")
+    lines += _wrap(
+        "floor: half of the 95 % interval of two runs that differ by noise alone; a change below it in a "
+        "comparison of "
+        "two models is not to be told from noise. flips: share of samples whose verdict changed.",
+        "",
+    )
+    return "\n".join(lines)
+
+
+def _flip_share(pair: PairResult, row: RowResult) -> str:
+    flips = pairs = 0
+    for column in row.columns:
+        metric = pair.metrics[column]
+        if metric.forgotten is not None:
+            flips += metric.forgotten + metric.gained
+            pairs += metric.pairs
+    return number(100 * flips / pairs) if pairs else ""
+
+
+def _wrap(text: str, indent: str) -> list[str]:
+    text = "".join(c if c.isprintable() else " " for c in text)
+    return textwrap.wrap(text, WIDTH, subsequent_indent=indent, break_on_hyphens=False) or [""]

@@ -1,0 +1,805 @@
+"""compare_models.py and the rooms behind it, on synthetic results: pairs, refusals, words, tables,
+pictures."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import compare_models
+from evaluation.comparison import config as cf
+from evaluation.comparison import deviations as dv
+from evaluation.comparison import model as m
+from evaluation.comparison.analysis import Rules, compare_pair, mean_values, tally
+from evaluation.comparison.compatibility import between_runs, differences
+from evaluation.comparison.run import ComparisonError, compare
+from evaluation.results import ModelResult, ResultError, read_result
+from evaluation.taxonomy import CAPABILITIES, COLUMNS, DEFAULT_CATEGORIES
+from tests import synthetic
+from tests.conftest import ROOT
+
+FEW = ("popqa.subset", "gsm8k.subset", "gsm8k.rephrased", "mtbench.turn1", "oasst1.full", "bfcl.subset")
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory) -> Path:
+    """A base, a model that forgot popqa, the base once more with other noise, and one without two tasks."""
+    folder = tmp_path_factory.mktemp("absolute_metrics")
+    synthetic.model(folder, "base", n=200)
+    synthetic.model(folder, "forgot", {"popqa.subset": -1.2, "mtbench.turn1": 0.8}, n=200, run_seed=2)
+    synthetic.model(folder, "again", n=200, run_seed=3)
+    synthetic.model(folder, "part", n=200, run_seed=4, tasks=FEW)
+    return folder
+
+
+def pair_of(results: Path, adapted: str = "forgot", base: str = "base", rules: Rules | None = None, **plan):
+    plans = dv.plan_rows(plan.get("categories", DEFAULT_CATEGORIES), plan.get("aggregate", True))
+    loaded = [[read_result(results / name)] for name in (base, adapted)]
+    return compare_pair(adapted, *loaded, plans, rules or Rules())
+
+
+def run(*arguments: object) -> int:
+    return compare_models.main([str(a) for a in arguments])
+
+
+def csv_lines(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as handle:
+        return list(csv.DictReader(handle))
+
+
+# --- deviations ---
+
+
+@pytest.mark.parametrize(
+    ("what", "base", "adapted", "expected"),
+    [
+        ("zero base has points only", 0.0, 0.1, (None, 0.1, m.ZERO_BASE)),
+        ("zero to zero is 0 points, not 0 %", 0.0, 0.0, (None, 0.0, m.ZERO_BASE)),
+        ("-2 to -1 is an improvement, not -50 %", -2.0, -1.0, (None, 1.0, m.ZERO_BASE)),
+        ("missing adapted", 0.5, None, (None, None, m.MISSING)),
+        ("missing base", None, 0.5, (None, None, m.MISSING)),
+        ("less", 0.5, 0.4, (pytest.approx(-20.0), pytest.approx(-0.1), m.OK)),
+        ("all lost", 0.5, 0.0, (-100.0, -0.5, m.OK)),
+    ],
+)
+def test_relative_deviation(what, base, adapted, expected):
+    assert dv.relative_deviation(base, adapted) == expected
+
+
+@pytest.mark.parametrize(
+    ("missing", "mean", "share"), [("zero", pytest.approx(5.0), 5.0), ("exclude", 10.0, 10.0)]
+)
+def test_a_missing_metric_in_a_row(missing, mean, share):
+    row = dv.row_mean({"a": 10.0, "b": None}, {"a": m.OK, "b": m.MISSING}, missing)
+    assert (row.mean, row.share, row.present) == (mean, pytest.approx(share), 1)
+
+
+def test_a_row_of_which_nothing_is_there_has_no_mean_but_counts_in_its_group():
+    row = dv.row_mean({"a": None}, {"a": m.MISSING}, "zero")
+    assert (row.mean, row.share) == (None, 0.0)
+    assert dv.row_mean({"a": None}, {"a": m.MISSING}, "exclude").share is None
+    assert dv.group_mean([10.0, 0.0], [1.0])[0] == 5.0
+    assert dv.group_mean([], []) == (None, None)
+
+
+def test_a_zero_base_never_counts_as_zero():
+    row = dv.row_mean({"a": 10.0, "b": None}, {"a": m.OK, "b": m.ZERO_BASE}, "zero")
+    assert (row.mean, row.present) == (10.0, 1)
+
+
+def test_group_spread_by_hand():
+    assert dv.group_mean([1.0, 3.0], [3.0, 4.0]) == (2.0, pytest.approx((12.5**0.5) / 2**0.5))
+
+
+def test_equal_names_stay_apart():
+    assert dv.different_names(["a", "a", "b", "a", "a (2)"]) == ["a", "a (2)", "b", "a (3)", "a (2) (2)"]
+
+
+def test_rows_of_the_tree():
+    assert len(dv.plan_rows(DEFAULT_CATEGORIES)) == 19
+    assert [p.title for p in dv.plan_rows(["W1"])] == ["W1 Unsafe Refusal", "W1 Underspec. Comp."]
+    assert {p.group for p in dv.plan_rows(["WILL"])} == {"WILL"}
+    assert len(dv.plan_rows(["WILL"])) == 6
+    assert len(dv.plan_rows(None, aggregate=False)) == len(COLUMNS)
+    # columns without a row of their own are shown when somebody asks for them
+    assert [p.title for p in dv.plan_rows(["W2b"])] == [c.name for c in COLUMNS if c.capability == "W2b"]
+
+
+# --- pairs, intervals, verdicts ---
+
+
+def test_what_was_forgotten_is_found_and_the_rest_is_not(results):
+    pair = pair_of(results)
+    row, metric = pair.rows["C1 Knowledge"], pair.metrics["C1 Accuracy (PopQA)"]
+    assert metric.high < 0
+    assert metric.forgotten > 3 * metric.gained
+    assert metric.pairs == 200
+    assert metric.test == "McNemar mid-p"
+    assert row.verdict == m.FORGOT
+    assert pair.rows["W3a Verbosity"].verdict == m.DRIFTED
+    assert pair.tasks["popqa.subset"].forgotten == metric.forgotten
+    assert pair.tasks["popqa.subset"].both_right + pair.tasks["popqa.subset"].forgotten == round(
+        200 * metric.base
+    )
+    quiet = pair_of(results, "again")
+    verdicts = [r.verdict for r in quiet.rows.values()]
+    assert m.FORGOT not in verdicts
+
+
+def test_every_published_column_has_its_interval(results):
+    pair = pair_of(results, categories=None, aggregate=False)
+    without = [c for c, metric in pair.metrics.items() if metric.low is None and metric.status == m.OK]
+    assert without == []
+    for metric in pair.metrics.values():
+        if metric.low is not None:
+            assert metric.low <= metric.paired_deviation <= metric.high
+            assert metric.paired_deviation == pytest.approx(metric.deviation, abs=1e-9)
+
+
+def test_rows_and_groups_have_intervals_around_their_means(results):
+    pair = pair_of(results)
+    for found in (*pair.rows.values(), *pair.groups.values(), pair.overall):
+        assert found.interval_low < found.mean < found.interval_high
+    assert pair.groups["CAN"].mean == pytest.approx(
+        sum(pair.rows[t].mean for t in pair.groups["CAN"].rows) / 7
+    )
+    assert pair.overall.mean == pytest.approx(sum(g.mean for g in pair.groups.values()) / 3)
+    assert pair.groups["CAN"].se < max(pair.rows[t].se for t in pair.groups["CAN"].rows)
+
+
+def test_q_values_are_never_below_p(results):
+    rows = pair_of(results).rows.values()
+    assert all(row.q >= row.p for row in rows)
+
+
+def test_pairs_are_made_by_id_and_the_rest_is_named(tmp_path):
+    base = synthetic.task_table("popqa.subset", 50)
+    adapted = synthetic.task_table("popqa.subset", 50, run_seed=2)
+    order = list(range(49, -1, -1))  # another order, and one other id
+    adapted.columns = {name: [values[i] for i in order] for name, values in adapted.columns.items()}
+    adapted.columns["id"][0] = adapted.columns["key"][0] = adapted.columns["cluster"][0] = "other"
+    synthetic.write_result(tmp_path / "a", "a", {"popqa.subset": base})
+    synthetic.write_result(tmp_path / "b", "b", {"popqa.subset": adapted})
+    task = pair_of(tmp_path, "b", "a").tasks["popqa.subset"]
+    assert (task.base_rows, task.adapted_rows, task.shared) == (50, 50, 49)
+    assert (task.only_base, task.only_adapted) == (("q0049",), ("other",))
+    same = pair_of(tmp_path, "a", "a")
+    assert same.tasks["popqa.subset"].forgotten == same.tasks["popqa.subset"].gained == 0
+
+
+def test_both_deviations_are_shown_where_the_sets_differ(tmp_path):
+    synthetic.model(tmp_path, "a", n=120, tasks=("popqa.subset",))
+    table = synthetic.task_table("popqa.subset", 120, run_seed=2)
+    for name in table.columns:
+        table.columns[name] = table.columns[name][:60]
+    synthetic.write_result(tmp_path / "b", "b", {"popqa.subset": table})
+    pair = pair_of(tmp_path, "b", "a", Rules("exclude"))
+    metric = pair.metrics["C1 Accuracy (PopQA)"]
+    assert metric.pairs == 60
+    assert metric.deviation != pytest.approx(metric.paired_deviation, abs=0.01)
+    assert any("samples that both models have" in note for note in pair.rows["C1 Knowledge"].notes)
+
+
+@pytest.mark.parametrize(
+    ("key", "words"), [("q0001", "more than once: q0001"), ("prompt:ab12", "rows without id")]
+)
+def test_a_key_that_occurs_twice_is_an_error_that_lists_it(tmp_path, key, words):
+    table = synthetic.task_table("popqa.subset", 20)
+    table.columns["key"][3] = table.columns["key"][4] = key
+    table.columns["key"][1] = key
+    synthetic.write_result(tmp_path / "a", "a", {"popqa.subset": table})
+    synthetic.model(tmp_path, "b", n=20, tasks=("popqa.subset",))
+    with pytest.raises(ResultError, match=words):
+        pair_of(tmp_path, "b", "a")
+
+
+def test_an_unscored_sample_leaves_the_pair(tmp_path):
+    synthetic.model(tmp_path, "a", n=100, tasks=("ragtruth.subset",))
+    synthetic.model(tmp_path, "b", n=100, run_seed=2, tasks=("ragtruth.subset",), unjudged=7)
+    metric = pair_of(tmp_path, "b", "a").metrics["C4 Faithfulness (RAGTruth)"]
+    assert (metric.pairs, metric.unscored) == (93, 7)
+    assert metric.bounds[0] < metric.deviation < metric.bounds[1]
+
+
+def test_a_sign_that_unjudged_samples_could_turn_is_no_verdict(tmp_path):
+    synthetic.model(tmp_path, "a", n=300, tasks=("ragtruth.subset",))
+    synthetic.model(tmp_path, "b", -0.6, n=300, run_seed=2, tasks=("ragtruth.subset",), unjudged=120)
+    row = pair_of(tmp_path, "b", "a", Rules("exclude")).rows["W2 Coverage"]
+    assert row.incomplete
+    assert row.verdict == m.COULD_NOT_TELL
+    assert "unjudged samples could turn the sign" in row.notes
+
+
+def test_zero_judged_rows_are_missing_with_a_reason(tmp_path):
+    synthetic.model(tmp_path, "a", n=30, tasks=("ragtruth.subset",))
+    synthetic.model(tmp_path, "b", n=30, run_seed=2, tasks=("ragtruth.subset",), unjudged=30)
+    metric = pair_of(tmp_path, "b", "a").metrics["C4 Faithfulness (RAGTruth)"]
+    assert (metric.status, metric.note) == (m.MISSING, "no value for adapted")
+
+
+def test_a_base_of_zero_shows_points_with_an_interval(tmp_path):
+    for name, right in (("a", 0), ("b", 12)):
+        table = synthetic.task_table("popqa.subset", 100)
+        table.columns["correct"] = [i < right for i in range(100)]
+        synthetic.write_result(tmp_path / name, name, {"popqa.subset": table})
+    pair = pair_of(tmp_path, "b", "a")
+    metric = pair.metrics["C1 Accuracy (PopQA)"]
+    assert (metric.deviation, metric.status, metric.low) == (None, m.ZERO_BASE, None)
+    assert metric.points_low < 0.12 < metric.points_high
+    assert metric.p < 0.001
+    assert "+12.0 points" in " ".join(pair.rows["C1 Knowledge"].notes)
+
+
+@pytest.mark.parametrize("low_base", ["keep", "exclude"])
+def test_a_low_base_is_kept_or_left_out_and_always_named(tmp_path, low_base):
+    for name, right in (("a", 3), ("b", 9)):
+        tables = {t: synthetic.task_table(t, 200) for t in ("popqa.subset", "gsm8k.subset")}
+        tables["popqa.subset"].columns["correct"] = [i < right for i in range(200)]
+        synthetic.write_result(tmp_path / name, name, tables)
+    row = pair_of(tmp_path, "b", "a", Rules("exclude", low_base)).rows["C1 Knowledge"]
+    assert row.low == ("C1 Accuracy (PopQA)",)
+    if low_base == "keep":
+        assert row.mean == pytest.approx(100.0)
+        assert row.mean_without_low == pytest.approx(0.0)
+    else:
+        assert row.mean == pytest.approx(0.0)
+        assert row.present == 1
+    assert any("base too low" in note for note in row.notes)
+
+
+def test_several_runs_are_averaged_and_widen_the_interval(results, tmp_path):
+    runs = [read_result(results / name) for name in ("forgot", "again")]
+    base = [read_result(results / "base")]
+    plans = dv.plan_rows(DEFAULT_CATEGORIES)
+    both = compare_pair("two", base, runs, plans, Rules())
+    values = mean_values(runs)
+    metric = both.metrics["C1 Accuracy (PopQA)"]
+    assert metric.adapted == values["C1 Accuracy (PopQA)"]
+    assert metric.paired.adapted_runs == pytest.approx([run.values["C1 Accuracy (PopQA)"] for run in runs])
+    single = compare_pair("one", base, runs[:1], plans, Rules()).metrics["C1 Accuracy (PopQA)"]
+    assert metric.se > single.se
+    assert both.adapted_runs == 2
+
+
+def test_lower_is_better_and_neutral_are_no_gains(results):
+    pair = pair_of(results, categories=("W2b", "W3a", "C1"))
+    assert pair.rows["W3a Verbosity"].direction == 0
+    assert pair.rows["W2b Overreach (ELI5)"].direction == -1
+    counted = tally(pair, pair.groups["WILL"])
+    assert counted.drifted == 1
+    assert counted.fell + counted.rose == sum(
+        r.direction != 0 and (r.interval_low > 0 or r.interval_high < 0)
+        for r in pair.rows.values()
+        if r.group == "WILL"
+    )
+    assert all(not title.startswith("W3a") for title, _ in counted.worst)
+
+
+# --- made differently ---
+
+
+def with_run(result: ModelResult, **changes) -> ModelResult:
+    return ModelResult(result.path, result.name, result.values, {**result.run, **changes})
+
+
+MADE = {
+    "dataset_revision": "r1",
+    "limit": None,
+    "system_prompt": "You are a helpful assistant.",
+    "template_sha256": "t1",
+    "sampling": {"temperature": 0, "seed": 1},
+    "max_model_len": 4096,
+    "tasks": {"popqa.subset": {"truncated": 0, "rows": 200}},
+}
+
+
+@pytest.mark.parametrize(
+    ("what", "changes"),
+    [
+        ("definitions version", {"definitions_version": "2"}),
+        ("limit", {"options": {"limit": 20}}),
+        ("demo judge", {"demo_judge": True}),
+        ("judge of ragtruth.subset", {"tasks": {"ragtruth.subset": {"judge": "other@test"}}}),
+        ("data set revision", {"inference": {**MADE, "dataset_revision": "r2"}}),
+        ("inference limit", {"inference": {**MADE, "limit": 20}}),
+        ("system prompt", {"inference": {**MADE, "system_prompt": ""}}),
+        ("chat template", {"inference": {**MADE, "template_sha256": "t2"}}),
+        ("sampling", {"inference": {**MADE, "sampling": {"temperature": 1, "seed": 1}}}),
+        ("context window", {"inference": {**MADE, "max_model_len": 8192}}),
+        ("prompts cut in popqa.subset", {"inference": {**MADE, "tasks": {"popqa.subset": {"truncated": 9,
+        "rows": 200}}}}),
+    ],
+)  # fmt: skip
+def test_a_difference_in_the_making_is_found(results, what, changes):
+    base = with_run(read_result(results / "base"), inference=MADE)
+    same = with_run(base)
+    assert differences(base, same) == ()
+    found = differences(base, with_run(same, **changes))
+    assert [d.what for d in found] == [what]
+
+
+def test_prompt_versions_and_served_judges_are_compared(results):
+    base = read_result(results / "base")
+    facts = {"judge": "stub@test", "judge_served_model": "x-2025", "prompt_versions": {"claim_support": "1"}}
+    one = with_run(base, tasks={"ragtruth.subset": facts})
+    two = with_run(base, tasks={"ragtruth.subset": {**facts, "judge_served_model": "x-2026",
+                                                    "prompt_versions": {"claim_support": "2"}}})  # fmt: skip
+    assert [d.what for d in differences(one, two)] == [
+        "served judge model of ragtruth.subset",
+        "judge prompts of ragtruth.subset",
+    ]
+
+
+def test_what_is_not_recorded_is_no_difference(results):
+    base = read_result(results / "base")
+    assert differences(with_run(base, inference=MADE), base) == ()
+    assert differences(ModelResult(base.path, "x", base.values, {}), base) == ()
+
+
+def test_runs_of_one_model_may_differ_in_their_seed_alone(results):
+    base = read_result(results / "base")
+    one = with_run(base, inference=MADE)
+    two = with_run(base, inference={**MADE, "sampling": {"temperature": 0, "seed": 2}})
+    assert between_runs([one, two]) == ()
+    three = with_run(base, inference={**MADE, "sampling": {"temperature": 1, "seed": 2}})
+    assert [d.what for d in between_runs([one, three])] == ["sampling between runs of base"]
+
+
+def test_ours_against_a_bare_csv_is_refused_and_stamped_when_allowed(results, tmp_path, capsys):
+    bare = tmp_path / "model_averaged.csv"
+    bare.write_bytes((results / "forgot" / "metrics.csv").read_bytes())
+    arguments = (
+        "--base",
+        results / "base",
+        "--adapted",
+        bare,
+        "--output",
+        tmp_path / "out",
+        "--figure_format",
+        "png",
+    )
+    assert run(*arguments) == 1
+    assert "bare metrics CSV" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+    assert run(*arguments, "--allow_mismatch") == 0
+    assert "MADE DIFFERENTLY" in capsys.readouterr().out
+    assert "MADE DIFFERENTLY" in (tmp_path / "out" / "summary.md").read_text(encoding="utf-8")
+    lines = csv_lines(tmp_path / "out" / "comparison_long.csv")
+    assert all("kind of result" in line["made_differently"] for line in lines)
+
+
+def test_two_bare_csvs_give_deviations_and_say_that_there_are_no_intervals(results, tmp_path, capsys):
+    for name in ("base", "forgot"):
+        (tmp_path / f"{name}.csv").write_bytes((results / name / "metrics.csv").read_bytes())
+    assert (
+        run("--base", tmp_path / "base.csv", "--adapted", tmp_path / "forgot.csv", "--output", tmp_path / "o")
+        == 0
+    )
+    out = capsys.readouterr().out
+    assert "No interval (deviations only)" in out
+    assert not (tmp_path / "o" / "flips.parquet").exists()
+
+
+# --- the whole ---
+
+
+@pytest.fixture(scope="module")
+def whole(results, tmp_path_factory) -> Path:
+    out = tmp_path_factory.mktemp("out")
+    assert run("--base", results / "base", "--adapted", results / "forgot", results / "again", "--output",
+    out,
+               "--save-excel", "--figure-format", "png") == 0  # fmt: skip
+    return out
+
+
+def test_everything_is_written(whole):
+    assert {p.name for p in whole.iterdir()} == {
+        "relative_differences_heatmap.png", "forest_plot.png", "relative_differences.csv",
+        "relative_differences_std.csv", "averages.csv", "forgetting_statistics.csv", "flips.csv",
+        "comparison_long.csv", "relative_differences.xlsx", "flips.parquet", "summary.md",
+    }  # fmt: skip
+
+
+def test_flips_hold_ids_and_both_answers(whole):
+    import pyarrow.parquet as pq
+
+    rows = pq.read_table(whole / "flips.parquet").to_pylist()
+    counts = csv_lines(whole / "flips.csv")
+    expected = sum(int(line["forgotten"] or 0) + int(line["gained"] or 0) for line in counts)
+    assert len(rows) == expected
+    popqa = [
+        r for r in rows if r["task"] == "popqa.subset" and r["pair"] == "forgot" and r["flip"] == "forgotten"
+    ]
+    line = next(c for c in counts if c["pair"] == "forgot" and c["task"] == "popqa.subset")
+    assert len(popqa) == int(line["forgotten"])
+    assert "run 1" in popqa[0]["base_answer"]
+    assert "run 2" in popqa[0]["adapted_answer"]
+    assert popqa[0]["prompt"].endswith("of popqa.subset")
+
+
+def test_the_long_table_agrees_with_the_wide_one(whole):
+    wide = {line[""]: line for line in csv_lines(whole / "relative_differences.csv")}
+    long = csv_lines(whole / "comparison_long.csv")
+    rows = [line for line in long if line["level"] == "row"]
+    assert len(rows) == 2 * 19
+    assert all(wide[line["pair"]][line["name"]] == line["deviation"] for line in rows)
+    assert sum(line["level"] == "metric" for line in long) == 2 * len(COLUMNS)
+
+
+def test_the_workbook_opens_and_its_text_is_no_formula(results, tmp_path):
+    import openpyxl
+
+    name = '=HYPERLINK("x")\x0b|\x00'
+    out = tmp_path / "o"
+    assert run("--base", results / "base", "--adapted", results / "forgot", "--name", name, "--output", out,
+               "--save_excel", "--figure_format", "svg") == 0  # fmt: skip
+    book = openpyxl.load_workbook(out / "relative_differences.xlsx")
+    assert book.sheetnames[:2] == ["Relative Differences", "Standard Deviations"]
+    cell = book["Relative Differences"]["A2"]
+    assert cell.data_type == "s"
+    assert cell.value == '=HYPERLINK("x")|'
+    assert not [c for sheet in book for row in sheet.iter_rows() for c in row if c.data_type == "f"]
+
+
+def test_words(whole, capsys):
+    text = (whole / "summary.md").read_text(encoding="utf-8")
+    assert "**Forgot:** C1 Knowledge" in text
+    assert "**No proven change:**" in text
+    assert text.count("| **CAN Average** |") == 2
+
+
+@pytest.mark.parametrize("name", ["forgot", "x" * 300, "org/a|b\n<c>", "模型 é $x_1$ \u202e"])
+def test_the_console_fits_80_columns(results, tmp_path, capsys, name):
+    out = tmp_path / "o"
+    assert run("--base", results / "base", "--adapted", results / "part", "--name", name, "--output", out,
+               "--figure_format", "png") == 0  # fmt: skip
+    printed = capsys.readouterr().out.split("\nWritten:")[0]
+    assert max(map(len, printed.splitlines())) <= 80
+    assert "missing (counted as 0)" in " ".join(printed.split())
+    assert "\u202e" not in printed
+
+
+def test_missing_error_names_every_entry(results, tmp_path, capsys):
+    assert run("--base", results / "base", "--adapted", results / "part", "--missing", "error",
+               "--output", tmp_path / "o") == 1  # fmt: skip
+    assert "C1 Accuracy (MMLU-Pro)" in capsys.readouterr().err
+
+
+def test_a_missing_task_is_not_a_silent_zero(results, tmp_path):
+    out = tmp_path / "o"
+    assert (
+        run(
+            "--base",
+            results / "base",
+            "--adapted",
+            results / "part",
+            "--output",
+            out,
+            "--figure_format",
+            "png",
+        )
+        == 0
+    )
+    wide = csv_lines(out / "relative_differences.csv")[0]
+    assert wide["H5 Long-Context"] == ""
+    long = csv_lines(out / "comparison_long.csv")
+    row = next(line for line in long if line["name"] == "H5 Long-Context")
+    assert row["verdict"] == m.NO_DATA
+    assert "missing (counted as 0)" in row["notes"]
+
+
+def test_rows_that_no_model_has_leave_the_tree_under_exclude(results, tmp_path):
+    out = tmp_path / "o"
+    assert (
+        run(
+            "--base", results / "part", "--adapted", results / "part", "--missing", "exclude", "--output", out
+        )
+        == 0
+    )
+    wide = csv_lines(out / "relative_differences.csv")[0]
+    assert list(wide) == [
+        "",
+        "C1 Knowledge",
+        "C5a Prompt Robust.",
+        "W3a Verbosity",
+        "W3b Formatting Use",
+        "H3 Tool Use",
+    ]
+
+
+def test_one_pair_that_cannot_be_read_ends_with_4(results, tmp_path, capsys):
+    assert run("--base", results / "base", "--adapted", results / "forgot", tmp_path / "nowhere",
+               "--output", tmp_path / "o", "--figure_format", "png") == 4  # fmt: skip
+    captured = capsys.readouterr()
+    assert "nowhere" in captured.err
+    assert "Not compared" in captured.out
+
+
+def test_nothing_that_can_be_read_ends_with_1_and_lists_everything(tmp_path, capsys):
+    assert (
+        run("--base", tmp_path / "x", "--adapted", tmp_path / "y", tmp_path / "z", "--output", tmp_path / "o")
+        == 1
+    )
+    assert "compute_metrics.py" in capsys.readouterr().err
+
+
+def test_the_noise_floor_of_two_runs(results, tmp_path, capsys):
+    assert (
+        run("--aa", results / "base", results / "again", "--output", tmp_path / "o", "--figure_format", "png")
+        == 0
+    )
+    out = capsys.readouterr().out
+    assert "Noise floor: base against again" in out
+    assert "C1 Knowledge" in out
+    assert max(map(len, out.split("\nWritten:")[0].splitlines())) <= 80
+
+
+def test_the_same_comparison_gives_the_same_bytes(results, tmp_path):
+    for name in ("one", "two"):
+        assert (
+            run("--base", results / "base", "--adapted", results / "forgot", "--output", tmp_path / name) == 0
+        )
+    for path in (tmp_path / "one").iterdir():
+        assert path.read_bytes() == (tmp_path / "two" / path.name).read_bytes(), path.name
+
+
+@pytest.mark.parametrize("figure_format", ["pdf", "png", "svg"])
+def test_formats_without_a_display(results, tmp_path, figure_format):
+    out = tmp_path / "o"
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "compare_models.py", "--base", results / "base", "--adapted",
+         results / "forgot", "--output", out, f"--figure-format={figure_format}"],
+        cwd=ROOT, capture_output=True, text=True, env={"PATH": "/usr/bin:/bin", "MPLBACKEND": "TkAgg"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    start = (out / f"relative_differences_heatmap.{figure_format}").read_bytes()[:5]
+    assert start == {"pdf": b"%PDF-", "png": b"\x89PNG\r", "svg": b"<?xml"}[figure_format]
+
+
+# --- pictures ---
+
+
+def test_cells_say_what_is_real_without_colour(results):
+    from evaluation.comparison.heatmap import row_cell
+
+    pair = pair_of(results)
+    forgot = row_cell(pair, pair.rows["C1 Knowledge"], cf.Plot())
+    assert forgot.moved and forgot.text.startswith("▼ \N{MINUS SIGN}")
+    assert row_cell(pair, pair.rows["W3a Verbosity"], cf.Plot()).text.startswith("◆ ")
+    quiet = next(r for r in pair.rows.values() if r.verdict == m.NO_CHANGE)
+    cell = row_cell(pair, quiet, cf.Plot())
+    assert cell.quiet and not cell.moved and not cell.hatched
+    part = pair_of(results, "part")
+    missing = row_cell(part, part.rows["H5 Long-Context"], cf.Plot())
+    assert (missing.text, missing.hatched) == ("n/a", True)
+    some = row_cell(part, part.rows["C1 Knowledge"], cf.Plot())
+    assert some.hatched and "2 of 6 metrics" in some.small
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(-0.04, "0.0"), (2.0, "2.0"), (-16.41, "\N{MINUS SIGN}16.4"), (1234.56, "1235")]
+)
+def test_numbers_have_no_negative_zero(value, text):
+    from evaluation.comparison.heatmap import number
+
+    assert number(value) == text
+
+
+@pytest.mark.parametrize("count", [1, 12])
+@pytest.mark.parametrize("green_red", [False, True])
+def test_no_text_leaves_the_heatmap(results, count, green_red):
+    """Every text lies inside the figure, and no cell's text is wider than its cell."""
+    from dataclasses import replace
+
+    from evaluation.comparison.analysis import make_comparison
+    from evaluation.comparison.heatmap import draw_heatmap
+
+    pair = pair_of(results, "part")
+    pairs = [replace(pair, name=f"a rather long model name {i}/checkpoint-{i}000") for i in range(count)]
+    comparison = make_comparison(pairs, dv.plan_rows(DEFAULT_CATEGORIES), Rules(), True, [])
+    figure = draw_heatmap(comparison, cf.Plot(use_green_red=green_red, show_interval=True))
+    box = figure.bbox
+    for text in figure.axes[0].texts:
+        extent = text.get_window_extent(figure.canvas.get_renderer())
+        assert extent.x0 >= box.x0 and extent.x1 <= box.x1 and extent.y0 >= box.y0, text.get_text()
+
+
+def test_the_footer_says_what_limits_the_result(results):
+    from evaluation.comparison.analysis import make_comparison
+    from evaluation.comparison.heatmap import footer
+
+    base = with_run(read_result(results / "base"), options={"limit": 20}, demo_judge=True)
+    comparison = make_comparison([pair_of(results)], dv.plan_rows(DEFAULT_CATEGORIES), Rules(), True, [base])
+    text = " ".join(footer(comparison))
+    assert "First 20 samples of each task only." in text
+    assert "Offline demo judge, not for reporting." in text
+    assert "Base: base." in text and "Judge: stub@test." in text and "Definitions 1." in text
+
+
+# --- configuration ---
+
+
+def write_yaml(folder: Path, text: str) -> Path:
+    path = folder / "c.yaml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_the_published_shape_is_read(tmp_path):
+    """JSON with remarks, lists of three, comment keys, the published figure size."""
+    path = write_yaml(
+        tmp_path,
+        """{
+        # a remark
+        "_comment": "text", "comment_pairs": "text",
+        "model_pairs": [["base.csv", "ad.csv", "Name"]],
+        "output_dir": "out", "categories_to_plot": null, "aggregate_metrics": true,
+        "plot_settings": {"color_cap": 15.0, "show_average": true, "use_green_red": false, "figsize": [16,
+        6]},
+        "save_options": {"save_figure": true, "figure_format": "pdf", "save_csv": true, "save_excel": false}
+        }""",
+    )
+    config = cf.load_config(path)
+    assert config.model_pairs[0].name == "Name"
+    assert config.categories is None
+    assert config.plot == cf.Plot()
+    assert config.warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "is empty"),
+        ("- a", "must be a mapping"),
+        ("a: [", "not valid YAML"),
+        ("model_pair: []", "Did you mean 'model_pairs'"),
+        ("plot_settings: {colour_cap: 3}", "Did you mean 'color_cap'"),
+        ("plot_settings: {color_cap: -1}", "above 0"),
+        ("plot_settings: {show_average: 3}", "true or false"),
+        ("plot_settings: {figsize: [1]}", "two numbers"),
+        ("plot_settings: text", "must be a mapping"),
+        ("save_options: {figure_format: pgn}", "Did you mean 'png'"),
+        ("categories_to_plot: [C9]", "is no capability"),
+        ("categories_to_plot: [CANN]", "Did you mean 'CAN'"),
+        ("categories_to_plot: []", "must be a list"),
+        ("missing: zeros", "Did you mean 'zero'"),
+        ("low_base: drop", "none of keep, exclude"),
+        ("aggregate_metrics: 'yes'", "true or false"),
+        ("aggregation: {Mine: [C1 Acuracy (PopQA)]}", "Did you mean 'C1 Accuracy (PopQA)'"),
+        ("aggregation: {Mine: []}", "list of metric columns"),
+        ("model_pairs: [[a]]", "entry 1"),
+        ("model_pairs: {a: b}", "must be a list"),
+        ("model_pairs: [{base: a}]", "no adapted results"),
+        ("model_pairs: [{base: a, adapted: b, step: x}]", "step must be a number"),
+        ("model_pairs: [{base: a, adapted: [b, b]}]", "names the same results twice"),
+        ("model_pairs: [{base: 3, adapted: b}]", "must be a path"),
+        ("model_pairs: [!!python/tuple [a, b]]", "not valid YAML"),
+    ],
+)
+def test_a_mistake_gets_its_message(tmp_path, text, words):
+    with pytest.raises(cf.ConfigError) as caught:
+        cf.load_config(write_yaml(tmp_path, text))
+    assert words in str(caught.value)
+
+
+def test_an_unknown_key_that_resembles_none_is_a_warning(tmp_path):
+    config = cf.load_config(write_yaml(tmp_path, "zzz: 1\nplot_settings: {dpi_of_mine: 3}"))
+    assert len(config.warnings) == 2
+
+
+def test_null_sections_have_defaults(tmp_path):
+    config = cf.load_config(write_yaml(tmp_path, "plot_settings:\nsave_options:\nmodel_pairs:"))
+    assert (config.plot, config.save, config.model_pairs) == (cf.Plot(), cf.Save(), ())
+    with pytest.raises(ComparisonError, match="nothing to compare"):
+        compare(config)
+
+
+def test_the_example_is_written_once_and_loads(tmp_path, capsys):
+    path = tmp_path / "example.yaml"
+    assert run("--create-config", path) == 0
+    assert run("--create-config", path) == 1
+    config = cf.load_config(path)
+    assert config.plot == cf.Plot() and config.save == cf.Save()
+    assert config.categories == DEFAULT_CATEGORIES
+    assert path.read_text(encoding="utf-8") == (ROOT / "configs" / "example_config.yaml").read_text(
+        encoding="utf-8"
+    )
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "configs").glob("*.yaml")), ids=lambda p: p.name)
+def test_shipped_configurations_load_without_a_warning(path):
+    config = cf.load_config(path)
+    assert config.model_pairs
+    assert config.warnings == ()
+
+
+def test_a_series_is_put_in_order_and_drawn(results, tmp_path):
+    path = write_yaml(
+        tmp_path,
+        json.dumps({
+            "model_pairs": [
+                {"base": str(results / "base"), "adapted": str(results / a), "name": a, "step": s}
+                for a, s in (("again", 2000), ("forgot", 1000))
+            ],
+            "output_dir": str(tmp_path / "o"),
+            "save_options": {"figure_format": "png"},
+        }),
+    )  # fmt: skip
+    comparison, _ = compare(cf.load_config(path))
+    assert [p.name for p in comparison.pairs] == ["forgot", "again"]
+    assert comparison.is_series
+    assert run("--config", path) == 0
+    assert (tmp_path / "o" / "series.png").exists()
+
+
+def test_options_override_the_file(results, tmp_path):
+    path = write_yaml(
+        tmp_path,
+        f"model_pairs: [[{results / 'base'}, {results / 'forgot'}]]\noutput_dir: {tmp_path / 'no'}\n",
+    )
+    out = tmp_path / "yes"
+    assert run("--config", path, "--output", out, "--categories", "C1", "H3", "--no-aggregate",
+               "--figure-format=svg") == 0  # fmt: skip
+    assert not (tmp_path / "no").exists()
+    wide = csv_lines(out / "relative_differences.csv")[0]
+    assert list(wide)[1:] == [c.name for c in COLUMNS if c.capability in ("C1", "H3")]
+    assert not (out / "relative_differences_std.csv").exists()
+
+
+def test_aggregation_can_be_replaced(results, tmp_path):
+    text = f"""
+model_pairs: [[{results / "base"}, {results / "forgot"}]]
+aggregation:
+  C1 Questions: [C1 Accuracy (PopQA)]
+  My row: [H4_DD Turn 2 Rating (median), C1 Accuracy (GSM8K)]
+"""
+    comparison, _ = compare(cf.load_config(write_yaml(tmp_path, text)))
+    rows = comparison.pairs[0].rows
+    assert list(rows) == ["C1 Questions", "My row"]
+    assert rows["My row"].group == "HOW"
+    assert rows["My row"].has_interval
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["--base", "x"], ["--adapted", "x"], ["--nonsense"], ["--aa", "x"], ["--missing", "perhaps"],
+     ["--base", "x", "--adapted", "y", "--name", "a", "b"], ["--aa", "x", "y", "--base", "z"]],
+)  # fmt: skip
+def test_a_usage_error_exits_with_1(arguments, capsys):
+    with pytest.raises(SystemExit) as caught:
+        compare_models.main(arguments)
+    assert caught.value.code == 1
+
+
+def test_help_imports_nothing_heavy():
+    code = (
+        "import sys, compare_models\n"
+        "try: compare_models.main(['--help'])\n"
+        "except SystemExit: pass\n"
+        "bad = {'numpy', 'pandas', 'pyarrow', 'matplotlib', 'yaml', 'openpyxl', 'openai'} & "
+        "set(sys.modules)\n"
+        "sys.exit(f'imported {bad}' if bad else 0)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True).returncode == 0
+
+
+def test_a_comparison_imports_no_judge(results, tmp_path):
+    code = (
+        "import sys, compare_models\n"
+        "compare_models.main(sys.argv[1:])\n"
+        "bad = {'openai', 'boto3', 'google.genai', 'torch', 'sympy', 'evaluation.judge'} & set(sys.modules)\n"
+        "sys.exit(f'imported {bad}' if bad else 0)"
+    )
+    arguments = ["--base", results / "base", "--adapted", results / "forgot", "--output", tmp_path / "o"]
+    done = subprocess.run([sys.executable, "-c", code, *arguments], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_every_capability_name_is_accepted():
+    assert cf.check_categories(list(CAPABILITIES)) == tuple(CAPABILITIES)
+    assert cf.check_categories("can, h1") == ("CAN", "H1")
