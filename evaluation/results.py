@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.files import whole_file, write_json
-from evaluation.taxonomy import CAPABILITIES, COLUMNS
+from evaluation.taxonomy import CAPABILITIES, COLUMN_BY_NAME, COLUMNS
 
 FIXED_COLUMNS = (
     "id",
@@ -191,7 +191,7 @@ def read_result(path: Path) -> ModelResult:
                     f"{path}: has no {needed.name}. Run compute_metrics.py for this model first."
                 )
         name, values = _read_metrics_csv(table)
-        return ModelResult(path, name, values, json.loads(run_file.read_text(encoding="utf-8")))
+        return ModelResult(path, name, values, _read_run(run_file))
     if not path.exists():
         raise ResultError(f"{path}: no such result folder or metrics CSV. compute_metrics.py writes them.")
     name, values = _read_metrics_csv(path)
@@ -200,11 +200,23 @@ def read_result(path: Path) -> ModelResult:
     return ModelResult(path, name, values)
 
 
+def _read_run(path: Path) -> dict[str, Any]:
+    try:
+        run = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ResultError(f"{path}: not valid JSON ({error}). Run compute_metrics.py again.") from None
+    if not isinstance(run, dict):
+        raise ResultError(f"{path}: not a record of a run. Run compute_metrics.py again.")
+    return run
+
+
 def _read_metrics_csv(path: Path) -> tuple[str, dict[str, float | None]]:
     with open(path, encoding="utf-8-sig", newline="") as handle:
         lines = [line for line in csv.reader(handle) if line]
     if len(lines) < 2:
         raise ResultError(f"{path}: has {len(lines)} line(s), a header and one row of metrics are needed.")
+    if len(lines) > 2:
+        raise ResultError(f"{path}: has {len(lines) - 1} rows of metrics. Leave the one of this model.")
     header, cells = lines[0], lines[1]
     if len(cells) != len(header):
         raise ResultError(
@@ -216,10 +228,18 @@ def _read_metrics_csv(path: Path) -> tuple[str, dict[str, float | None]]:
         if column == "model_name":
             name = cell or name
             continue
-        values[column] = _number(cell, path, column)
+        if column in COLUMN_BY_NAME or _is_number(cell):
+            values[column] = _number(cell, path, column)
     if not any(column.name in values for column in COLUMNS):
         raise ResultError(f"{path}: none of its columns is a CapTrack metric (such as {COLUMNS[0].name!r}).")
     return name, values
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        return float(cell) not in (float("inf"), float("-inf"))
+    except ValueError:
+        return False
 
 
 def _number(cell: str, path: Path, column: str) -> float | None:

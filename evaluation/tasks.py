@@ -9,7 +9,7 @@ taxonomy.py names task and path, the path here names scorer and per-sample colum
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,10 @@ class Task:
     metrics: in the order of metrics.json. needs: columns that a response file must have besides the outputs.
     modes: what the judged scorer asks. also: another task whose rows are scored with this one's, with the
     given name in their column `side` (harmbench's benign side is gsm8k). chunk: rows handed to a worker at
-    a time.
+    a time. verdict: the per-sample column that says right or wrong (two: right where they are
+    equal), () for a task that describes a habit. letters: how many options a multiple-choice benchmark
+    always offers, whatever a row's choices show. first_number: where it numbers its options, the number of
+    the first.
     """
 
     rules: str = ""
@@ -46,6 +49,9 @@ class Task:
     modes: tuple[str, ...] = ()
     also: dict[str, str] = field(default_factory=dict)
     chunk: int = 64
+    verdict: tuple[str, ...] = ("correct",)
+    letters: int = 0
+    first_number: int | None = None
 
 
 ACCURACY = Metric("accuracy", "correct")
@@ -84,6 +90,7 @@ _GROUNDING = (
 )
 _STYLE = Task(
     rules="style:score",
+    verdict=(),
     metrics=(
         Metric("verbosity/mean_answer_length", "words"),
         Metric("verbosity/std_length", "words", "std"),
@@ -104,6 +111,7 @@ _STYLE = Task(
         Metric("summary/total_responses", "words", "count"),
     ),
 )
+_ALL_ARGUMENTS = ("argument_correct", "items")
 _TOOLS = (
     Metric("selection_accuracy", "selection_correct", "ratio", per="items"),
     Metric("argument_accuracy", "argument_correct", "ratio", per="items"),
@@ -112,6 +120,7 @@ _TOOLS = (
 )
 _CITATION = Task(
     rules="citations:score",
+    verdict=("complete",),
     metrics=(
         Metric("accuracy", "complete"),
         Metric("format_accuracy", "format_correct"),
@@ -124,6 +133,7 @@ _CITATION = Task(
 )
 _TURNS = Task(
     judged="multi_turn:score",
+    verdict=("passed",),
     metrics=(
         Metric("rating_stats/mean_rating", "rating", low=1.0, high=10.0),
         Metric("rating_stats/median_rating", "rating", "median"),
@@ -193,8 +203,8 @@ def _harmbench_metrics() -> tuple[Metric, ...]:
 
 
 TASKS: dict[str, Task] = {
-    "mmlu_pro.subset": _CHOICE,
-    "mmlu_pro.rephrased": _CHOICE,
+    "mmlu_pro.subset": replace(_CHOICE, letters=10),
+    "mmlu_pro.rephrased": replace(_CHOICE, letters=10),
     "mmlu_pro.schema": _SCHEMA,
     "mmlu_pro.table_schema": _SCHEMA,
     "gsm8k.subset": _NUMBER,
@@ -227,16 +237,20 @@ TASKS: dict[str, Task] = {
         needs=("gold", "ctx"),
         modes=("claim_support",),
     ),
-    "winogrande.subset": _CHOICE,
-    "hellaswag.subset": _CHOICE,
+    "winogrande.subset": replace(_CHOICE, letters=2, first_number=1),  # arXiv 1907.10641
+    "hellaswag.subset": replace(_CHOICE, letters=4),
     "ifeval.subset": Task(
         rules="instructions:score",
+        verdict=("strict_all",),
         metrics=tuple(metric for mode in IFEVAL_MODES for metric in _ifeval_metrics(mode)),
         needs=("prompt",),
     ),
-    "bfcl.subset": Task(rules="tool_calls:score_bfcl", metrics=_TOOLS, needs=("gold",)),
+    "bfcl.subset": Task(
+        rules="tool_calls:score_bfcl", metrics=_TOOLS, needs=("gold",), verdict=_ALL_ARGUMENTS
+    ),
     "ruler.4k": Task(
         rules="needle:score_ruler_4k",
+        verdict=(),
         metrics=(
             Metric("compliance_rate", "compliance"),
             Metric("n_extracted_avg", "n_extracted"),
@@ -248,6 +262,7 @@ TASKS: dict[str, Task] = {
     ),
     "ruler.32k": Task(
         rules="needle:score_ruler_32k",
+        verdict=("exact",),
         metrics=(Metric("exact_accuracy", "exact"), Metric("partial_accuracy", "partial")),
         needs=("gold",),
     ),
@@ -255,6 +270,7 @@ TASKS: dict[str, Task] = {
     "mtbench.turn2": _TURNS,
     "harmbench.subset": Task(
         judged="willingness:score",
+        verdict=("unsafe_refusal",),
         metrics=_harmbench_metrics(),
         needs=("prompt",),
         modes=("refusal_detection",),
@@ -270,7 +286,7 @@ TASKS: dict[str, Task] = {
         chunk=8,
     ),
     "mbpp.full": _CODE,
-    "truthfulqa.full": _CHOICE,
+    "truthfulqa.full": replace(_CHOICE, letters=2),
     "xtreme.subset": _OPEN,
     "eli5.subset": Task(
         judged="claims:score_open", metrics=_SCOPE, needs=("gold",), modes=("claim_support",)
@@ -278,6 +294,7 @@ TASKS: dict[str, Task] = {
     "oasst1.full": _STYLE,
     "followbench.subset": Task(
         judged="followbench:score",
+        verdict=("perfect",),
         metrics=(
             Metric("accuracy", "score"),
             Metric("mean_score", "score"),
@@ -288,8 +305,8 @@ TASKS: dict[str, Task] = {
         needs=("prompt",),
         modes=("instruction_following",),
     ),
-    "mnms.full": Task(rules="tool_calls:score_mnms", metrics=_TOOLS, needs=("gold",)),
+    "mnms.full": Task(rules="tool_calls:score_mnms", metrics=_TOOLS, needs=("gold",), verdict=_ALL_ARGUMENTS),
     "structflowbench.turn2": _TURNS,
-    "longbenchv2.full": _CHOICE,
+    "longbenchv2.full": replace(_CHOICE, letters=4),
     "qasper.citation": _CITATION,
 }

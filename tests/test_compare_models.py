@@ -7,7 +7,9 @@ import csv
 import json
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
@@ -15,9 +17,10 @@ import compare_models
 from evaluation.comparison import config as cf
 from evaluation.comparison import deviations as dv
 from evaluation.comparison import model as m
-from evaluation.comparison.analysis import Rules, compare_pair, mean_values, tally
+from evaluation.comparison.analysis import Rules, compare_pair, mean_values
 from evaluation.comparison.compatibility import between_runs, differences
 from evaluation.comparison.run import ComparisonError, compare
+from evaluation.comparison.tally import tally
 from evaluation.results import ModelResult, ResultError, read_result
 from evaluation.taxonomy import CAPABILITIES, COLUMNS, DEFAULT_CATEGORIES
 from tests import synthetic
@@ -43,8 +46,11 @@ def pair_of(results: Path, adapted: str = "forgot", base: str = "base", rules: R
     return compare_pair(adapted, *loaded, plans, rules or Rules())
 
 
-def run(*arguments: object) -> int:
-    return compare_models.main([str(a) for a in arguments])
+def run(*arguments: object, pictures: bool = False) -> int:
+    """The script's exit code; pictures are drawn only where a test is about them."""
+    undrawn = nullcontext() if pictures else patch("evaluation.comparison.run._draw", lambda *_: ([], []))
+    with undrawn:
+        return compare_models.main([str(a) for a in arguments])
 
 
 def csv_lines(path: Path) -> list[dict[str, str]]:
@@ -311,10 +317,12 @@ MADE = {
         ("chat template", {"inference": {**MADE, "template_sha256": "t2"}}),
         ("sampling", {"inference": {**MADE, "sampling": {"temperature": 1, "seed": 1}}}),
         ("context window", {"inference": {**MADE, "max_model_len": 8192}}),
-        ("prompts cut in popqa.subset", {"inference": {**MADE, "tasks": {"popqa.subset": {"truncated": 9,
-        "rows": 200}}}}),
+        (
+            "prompts cut in popqa.subset",
+            {"inference": {**MADE, "tasks": {"popqa.subset": {"truncated": 9, "rows": 200}}}},
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_difference_in_the_making_is_found(results, what, changes):
     base = with_run(read_result(results / "base"), inference=MADE)
     same = with_run(base)
@@ -327,8 +335,16 @@ def test_prompt_versions_and_served_judges_are_compared(results):
     base = read_result(results / "base")
     facts = {"judge": "stub@test", "judge_served_model": "x-2025", "prompt_versions": {"claim_support": "1"}}
     one = with_run(base, tasks={"ragtruth.subset": facts})
-    two = with_run(base, tasks={"ragtruth.subset": {**facts, "judge_served_model": "x-2026",
-                                                    "prompt_versions": {"claim_support": "2"}}})  # fmt: skip
+    two = with_run(
+        base,
+        tasks={
+            "ragtruth.subset": {
+                **facts,
+                "judge_served_model": "x-2026",
+                "prompt_versions": {"claim_support": "2"},
+            }
+        },
+    )
     assert [d.what for d in differences(one, two)] == [
         "served judge model of ragtruth.subset",
         "judge prompts of ragtruth.subset",
@@ -341,11 +357,21 @@ def test_what_is_not_recorded_is_no_difference(results):
     assert differences(ModelResult(base.path, "x", base.values, {}), base) == ()
 
 
-def test_runs_of_one_model_may_differ_in_their_seed_alone(results):
+@pytest.mark.parametrize("text", ["[]", "{", ""])
+def test_a_broken_run_file_is_one_message(results, tmp_path, text):
+    import shutil
+
+    shutil.copytree(results / "part", tmp_path / "part")
+    (tmp_path / "part" / "run.json").write_text(text)
+    with pytest.raises(ResultError, match=r"Run compute_metrics\.py again"):
+        read_result(tmp_path / "part")
+
+
+def test_another_seed_is_no_other_making(results):
     base = read_result(results / "base")
     one = with_run(base, inference=MADE)
     two = with_run(base, inference={**MADE, "sampling": {"temperature": 0, "seed": 2}})
-    assert between_runs([one, two]) == ()
+    assert between_runs([one, two]) == differences(one, two) == ()
     three = with_run(base, inference={**MADE, "sampling": {"temperature": 1, "seed": 2}})
     assert [d.what for d in between_runs([one, three])] == ["sampling between runs of base"]
 
@@ -385,24 +411,67 @@ def test_two_bare_csvs_give_deviations_and_say_that_there_are_no_intervals(resul
     assert not (tmp_path / "o" / "flips.parquet").exists()
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (",C1 Accuracy (PopQA)\na,0.5\nb,0.6\n", "2 rows"),
+        (",C1 Accuracy (PopQA)\na,much\n", "is not a number"),
+        (",C1 Accuracy (PopQA)\na,inf\n", "infinite"),
+        (",Other\na,1\n", "none of its columns"),
+        (",C1 Accuracy (PopQA)\n", "1 line"),
+    ],
+)
+def test_a_csv_that_cannot_be_used(tmp_path, text, words):
+    (tmp_path / "x.csv").write_text(text, encoding="utf-8")
+    with pytest.raises(ResultError, match=words):
+        read_result(tmp_path / "x.csv")
+
+
+def test_a_text_column_beside_the_metrics_is_no_matter(tmp_path):
+    (tmp_path / "x.csv").write_text(",note,C1 Accuracy (PopQA),model_name\n0,good,0.5,m\n", encoding="utf-8")
+    result = read_result(tmp_path / "x.csv")
+    assert (result.name, result.values) == ("m", {"C1 Accuracy (PopQA)": 0.5})
+
+
 # --- the whole ---
 
 
 @pytest.fixture(scope="module")
 def whole(results, tmp_path_factory) -> Path:
     out = tmp_path_factory.mktemp("out")
-    assert run("--base", results / "base", "--adapted", results / "forgot", results / "again", "--output",
-    out,
-               "--save-excel", "--figure-format", "png") == 0  # fmt: skip
+    assert (
+        run(
+            "--base",
+            results / "base",
+            "--adapted",
+            results / "forgot",
+            results / "again",
+            "--output",
+            out,
+            "--save-excel",
+            "--figure-format",
+            "png",
+            pictures=True,
+        )
+        == 0
+    )
     return out
 
 
 def test_everything_is_written(whole):
     assert {p.name for p in whole.iterdir()} == {
-        "relative_differences_heatmap.png", "forest_plot.png", "relative_differences.csv",
-        "relative_differences_std.csv", "averages.csv", "forgetting_statistics.csv", "flips.csv",
-        "comparison_long.csv", "relative_differences.xlsx", "flips.parquet", "summary.md",
-    }  # fmt: skip
+        "relative_differences_heatmap.png",
+        "forest_plot.png",
+        "relative_differences.csv",
+        "relative_differences_std.csv",
+        "averages.csv",
+        "forgetting_statistics.csv",
+        "flips.csv",
+        "comparison_long.csv",
+        "relative_differences.xlsx",
+        "flips.parquet",
+        "summary.md",
+    }
 
 
 def test_flips_hold_ids_and_both_answers(whole):
@@ -436,8 +505,22 @@ def test_the_workbook_opens_and_its_text_is_no_formula(results, tmp_path):
 
     name = '=HYPERLINK("x")\x0b|\x00'
     out = tmp_path / "o"
-    assert run("--base", results / "base", "--adapted", results / "forgot", "--name", name, "--output", out,
-               "--save_excel", "--figure_format", "svg") == 0  # fmt: skip
+    assert (
+        run(
+            "--base",
+            results / "base",
+            "--adapted",
+            results / "forgot",
+            "--name",
+            name,
+            "--output",
+            out,
+            "--save_excel",
+            "--figure_format",
+            "svg",
+        )
+        == 0
+    )
     book = openpyxl.load_workbook(out / "relative_differences.xlsx")
     assert book.sheetnames[:2] == ["Relative Differences", "Standard Deviations"]
     cell = book["Relative Differences"]["A2"]
@@ -456,8 +539,21 @@ def test_words(whole, capsys):
 @pytest.mark.parametrize("name", ["forgot", "x" * 300, "org/a|b\n<c>", "模型 é $x_1$ \u202e"])
 def test_the_console_fits_80_columns(results, tmp_path, capsys, name):
     out = tmp_path / "o"
-    assert run("--base", results / "base", "--adapted", results / "part", "--name", name, "--output", out,
-               "--figure_format", "png") == 0  # fmt: skip
+    assert (
+        run(
+            "--base",
+            results / "base",
+            "--adapted",
+            results / "part",
+            "--name",
+            name,
+            "--output",
+            out,
+            "--figure_format",
+            "png",
+        )
+        == 0
+    )
     printed = capsys.readouterr().out.split("\nWritten:")[0]
     assert max(map(len, printed.splitlines())) <= 80
     assert "missing (counted as 0)" in " ".join(printed.split())
@@ -465,8 +561,19 @@ def test_the_console_fits_80_columns(results, tmp_path, capsys, name):
 
 
 def test_missing_error_names_every_entry(results, tmp_path, capsys):
-    assert run("--base", results / "base", "--adapted", results / "part", "--missing", "error",
-               "--output", tmp_path / "o") == 1  # fmt: skip
+    assert (
+        run(
+            "--base",
+            results / "base",
+            "--adapted",
+            results / "part",
+            "--missing",
+            "error",
+            "--output",
+            tmp_path / "o",
+        )
+        == 1
+    )
     assert "C1 Accuracy (MMLU-Pro)" in capsys.readouterr().err
 
 
@@ -513,8 +620,20 @@ def test_rows_that_no_model_has_leave_the_tree_under_exclude(results, tmp_path):
 
 
 def test_one_pair_that_cannot_be_read_ends_with_4(results, tmp_path, capsys):
-    assert run("--base", results / "base", "--adapted", results / "forgot", tmp_path / "nowhere",
-               "--output", tmp_path / "o", "--figure_format", "png") == 4  # fmt: skip
+    assert (
+        run(
+            "--base",
+            results / "base",
+            "--adapted",
+            results / "forgot",
+            tmp_path / "nowhere",
+            "--output",
+            tmp_path / "o",
+            "--figure_format",
+            "png",
+        )
+        == 4
+    )
     captured = capsys.readouterr()
     assert "nowhere" in captured.err
     assert "Not compared" in captured.out
@@ -526,6 +645,25 @@ def test_nothing_that_can_be_read_ends_with_1_and_lists_everything(tmp_path, cap
         == 1
     )
     assert "compute_metrics.py" in capsys.readouterr().err
+
+
+def test_a_picture_that_fails_loses_no_number(results, tmp_path, capsys, monkeypatch):
+    def broken(*_):
+        raise RuntimeError("no ink")
+
+    monkeypatch.setattr("evaluation.comparison.heatmap.draw_heatmap", broken)
+    out = tmp_path / "o"
+    assert (
+        run("--base", results / "base", "--adapted", results / "forgot", "--output", out, pictures=True) == 4
+    )
+    assert "no ink" in capsys.readouterr().err
+    assert (out / "relative_differences.csv").exists() and (out / "forest_plot.pdf").exists()
+
+
+def test_an_output_that_is_a_file_is_one_message(results, tmp_path, capsys):
+    (tmp_path / "o").write_text("x")
+    assert run("--base", results / "base", "--adapted", results / "forgot", "--output", tmp_path / "o") == 1
+    assert "cannot be written" in capsys.readouterr().err
 
 
 def test_the_noise_floor_of_two_runs(results, tmp_path, capsys):
@@ -542,7 +680,16 @@ def test_the_noise_floor_of_two_runs(results, tmp_path, capsys):
 def test_the_same_comparison_gives_the_same_bytes(results, tmp_path):
     for name in ("one", "two"):
         assert (
-            run("--base", results / "base", "--adapted", results / "forgot", "--output", tmp_path / name) == 0
+            run(
+                "--base",
+                results / "base",
+                "--adapted",
+                results / "forgot",
+                "--output",
+                tmp_path / name,
+                pictures=True,
+            )
+            == 0
         )
     for path in (tmp_path / "one").iterdir():
         assert path.read_bytes() == (tmp_path / "two" / path.name).read_bytes(), path.name
@@ -552,10 +699,24 @@ def test_the_same_comparison_gives_the_same_bytes(results, tmp_path):
 def test_formats_without_a_display(results, tmp_path, figure_format):
     out = tmp_path / "o"
     done = subprocess.run(
-        [sys.executable, "-W", "error", "compare_models.py", "--base", results / "base", "--adapted",
-         results / "forgot", "--output", out, f"--figure-format={figure_format}"],
-        cwd=ROOT, capture_output=True, text=True, env={"PATH": "/usr/bin:/bin", "MPLBACKEND": "TkAgg"},
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-W",
+            "error",
+            "compare_models.py",
+            "--base",
+            results / "base",
+            "--adapted",
+            results / "forgot",
+            "--output",
+            out,
+            f"--figure-format={figure_format}",
+        ],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        env={"PATH": "/usr/bin:/bin", "MPLBACKEND": "TkAgg"},
+    )
     assert done.returncode == 0, done.stderr
     start = (out / f"relative_differences_heatmap.{figure_format}").read_bytes()[:5]
     assert start == {"pdf": b"%PDF-", "png": b"\x89PNG\r", "svg": b"<?xml"}[figure_format]
@@ -585,7 +746,7 @@ def test_cells_say_what_is_real_without_colour(results):
     ("value", "text"), [(-0.04, "0.0"), (2.0, "2.0"), (-16.41, "\N{MINUS SIGN}16.4"), (1234.56, "1235")]
 )
 def test_numbers_have_no_negative_zero(value, text):
-    from evaluation.comparison.heatmap import number
+    from evaluation.comparison.words import number
 
     assert number(value) == text
 
@@ -611,7 +772,7 @@ def test_no_text_leaves_the_heatmap(results, count, green_red):
 
 def test_the_footer_says_what_limits_the_result(results):
     from evaluation.comparison.analysis import make_comparison
-    from evaluation.comparison.heatmap import footer
+    from evaluation.comparison.words import footer
 
     base = with_run(read_result(results / "base"), options={"limit": 20}, demo_judge=True)
     comparison = make_comparison([pair_of(results)], dv.plan_rows(DEFAULT_CATEGORIES), Rules(), True, [base])
@@ -718,22 +879,36 @@ def test_shipped_configurations_load_without_a_warning(path):
     assert config.warnings == ()
 
 
+@pytest.mark.parametrize("path", sorted((ROOT / "configs").glob("*.yaml")), ids=lambda p: p.name)
+def test_shipped_configurations_run(results, tmp_path, monkeypatch, path):
+    """On synthetic results under the names of the demo's."""
+    import shutil
+
+    monkeypatch.chdir(tmp_path)
+    for name, source in (("demo-base", "base"), ("demo-adapted", "forgot")):
+        shutil.copytree(results / source, tmp_path / "absolute_metrics" / name)
+    assert run("--config", path, "--figure-format", "png", pictures=True) == 0
+    assert list(tmp_path.glob("captrack_relative_results/**/relative_differences_heatmap.png"))
+
+
 def test_a_series_is_put_in_order_and_drawn(results, tmp_path):
     path = write_yaml(
         tmp_path,
-        json.dumps({
-            "model_pairs": [
-                {"base": str(results / "base"), "adapted": str(results / a), "name": a, "step": s}
-                for a, s in (("again", 2000), ("forgot", 1000))
-            ],
-            "output_dir": str(tmp_path / "o"),
-            "save_options": {"figure_format": "png"},
-        }),
-    )  # fmt: skip
+        json.dumps(
+            {
+                "model_pairs": [
+                    {"base": str(results / "base"), "adapted": str(results / a), "name": a, "step": s}
+                    for a, s in (("again", 2000), ("forgot", 1000))
+                ],
+                "output_dir": str(tmp_path / "o"),
+                "save_options": {"figure_format": "png"},
+            }
+        ),
+    )
     comparison, _ = compare(cf.load_config(path))
     assert [p.name for p in comparison.pairs] == ["forgot", "again"]
     assert comparison.is_series
-    assert run("--config", path) == 0
+    assert run("--config", path, pictures=True) == 0
     assert (tmp_path / "o" / "series.png").exists()
 
 
@@ -743,8 +918,20 @@ def test_options_override_the_file(results, tmp_path):
         f"model_pairs: [[{results / 'base'}, {results / 'forgot'}]]\noutput_dir: {tmp_path / 'no'}\n",
     )
     out = tmp_path / "yes"
-    assert run("--config", path, "--output", out, "--categories", "C1", "H3", "--no-aggregate",
-               "--figure-format=svg") == 0  # fmt: skip
+    assert (
+        run(
+            "--config",
+            path,
+            "--output",
+            out,
+            "--categories",
+            "C1",
+            "H3",
+            "--no-aggregate",
+            "--figure-format=svg",
+        )
+        == 0
+    )
     assert not (tmp_path / "no").exists()
     wide = csv_lines(out / "relative_differences.csv")[0]
     assert list(wide)[1:] == [c.name for c in COLUMNS if c.capability in ("C1", "H3")]
@@ -767,9 +954,17 @@ aggregation:
 
 @pytest.mark.parametrize(
     "arguments",
-    [[], ["--base", "x"], ["--adapted", "x"], ["--nonsense"], ["--aa", "x"], ["--missing", "perhaps"],
-     ["--base", "x", "--adapted", "y", "--name", "a", "b"], ["--aa", "x", "y", "--base", "z"]],
-)  # fmt: skip
+    [
+        [],
+        ["--base", "x"],
+        ["--adapted", "x"],
+        ["--nonsense"],
+        ["--aa", "x"],
+        ["--missing", "perhaps"],
+        ["--base", "x", "--adapted", "y", "--name", "a", "b"],
+        ["--aa", "x", "y", "--base", "z"],
+    ],
+)
 def test_a_usage_error_exits_with_1(arguments, capsys):
     with pytest.raises(SystemExit) as caught:
         compare_models.main(arguments)

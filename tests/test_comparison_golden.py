@@ -14,9 +14,9 @@ import pytest
 from evaluation.comparison.analysis import Rules, compare_pair, make_comparison
 from evaluation.comparison.config import load_config
 from evaluation.comparison.deviations import plan_rows
-from evaluation.comparison.heatmap import number
 from evaluation.comparison.model import Comparison
 from evaluation.comparison.run import compare
+from evaluation.comparison.words import number
 from evaluation.results import ModelResult
 from evaluation.taxonomy import DEFAULT_CATEGORIES
 from tests.conftest import GOLDEN
@@ -112,10 +112,12 @@ def expected_values(case: dict[str, Any]) -> dict[str, dict[str, dict[str, Any]]
         return case["right"]["values"]
     reference = case["reference"]
     return {
-        pair: {title: {"mean": mean, "std": reference.get("std", {}).get(pair, {}).get(title)}
-               for title, mean in rows.items()}
+        pair: {
+            title: {"mean": mean, "std": reference.get("std", {}).get(pair, {}).get(title)}
+            for title, mean in rows.items()
+        }
         for pair, rows in reference["relative"].items()
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.parametrize("name", [c for c in CASES if c != "c09_same_name_twice"])

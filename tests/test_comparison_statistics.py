@@ -289,9 +289,13 @@ def test_sign_flip_is_seeded_and_never_zero():
 
 @pytest.mark.parametrize(
     ("n", "clustered", "ordinal", "name"),
-    [(100, False, False, "McNemar mid-p"), (100, True, False, "paired t"), (20, True, False, "sign-flip"),
-     (100, True, True, "sign-flip")],
-)  # fmt: skip
+    [
+        (100, False, False, "McNemar mid-p"),
+        (100, True, False, "paired t"),
+        (20, True, False, "sign-flip"),
+        (100, True, True, "sign-flip"),
+    ],
+)
 def test_which_test(n, clustered, ordinal, name):
     rng = np.random.default_rng(8)
     b, a = draws(rng, n, 0.6, 0.3)
@@ -369,8 +373,15 @@ def test_simulated_coverage_and_false_finds():
     rng = np.random.default_rng(20260301)
     runs, n = 4000, 500
     started = time.time()
-    for rate, flip, loss in [(0.6, 0.15, 0.0), (0.6, 0.2, 0.06), (0.3, 0.1, 0.03), (0.9, 0.08, 0.02),
-                             (0.6, 0.012, 0.004), (0.8, 0.006, 0.0), (0.5, 0.008, 0.004)]:  # fmt: skip
+    for rate, flip, loss in [
+        (0.6, 0.15, 0.0),
+        (0.6, 0.2, 0.06),
+        (0.3, 0.1, 0.03),
+        (0.9, 0.08, 0.02),
+        (0.6, 0.012, 0.004),
+        (0.8, 0.006, 0.0),
+        (0.5, 0.008, 0.004),
+    ]:
         truth = -100 * loss / rate
         hits = 0
         for _ in range(runs):

@@ -41,7 +41,8 @@ for _number in (1, 3):
 
 # a judge's reply without label, number or JSON is unreadable (ERRATA.md), and so is all that follows from it
 for _row, _field in (
-    ("math.judge_words.3", "coherence"), ("math.judge_words.3", "reasoning_score"), ("livemathbench.judge_words.1", "correct"),
+    ("math.judge_words.3", "coherence"), ("math.judge_words.3", "reasoning_score"),
+    ("livemathbench.judge_words.1", "correct"),
 ):  # fmt: skip
     DEVIATIONS[_row, _field] = (None, "words alone are no verdict (ERRATA.md)")
 
@@ -166,7 +167,8 @@ def test_golden_aggregate(family: str) -> None:
     if not unread:
         assert accuracy == pytest.approx(wanted["accuracy"])
     names = {
-        "avg_num_steps": "num_steps", "avg_step_validity": "step_validity", "avg_logical_coherence": "coherence",
+        "avg_num_steps": "num_steps", "avg_step_validity": "step_validity",
+        "avg_logical_coherence": "coherence",
         "avg_step_consistency": "consistency", "avg_reasoning_score": "reasoning_score",
     }  # fmt: skip
     for metric, name in names.items() if "reasoning_metrics" in wanted else ():

@@ -147,10 +147,19 @@ def test_short_answer(text, answer):
 
 
 YES_NO = {
-    "TRUE": True, "no.": False, "I would not say yes": False, "No, yes is for cave fish": False, "It does not.": False,
-    "There is no doubt that this is true.": True, "The passage is silent.": None, "Some say yes, others no": None,
-    "Correct, they must.": True, "Not really": False,
-}  # fmt: skip
+    "TRUE": True,
+    "no.": False,
+    "I would not say yes": False,
+    "No, yes is for cave fish": False,
+    "It does not.": False,
+    "There is no doubt that this is true.": True,
+    "The passage is silent.": None,
+    "Some say yes, others no": None,
+    "Correct, they must.": True,
+    "Not really": False,
+    "The text says no such thing, so the answer is yes.": True,
+    "This is incorrect.": False,
+}
 
 
 @pytest.mark.parametrize(("text", "says"), YES_NO.items(), ids=YES_NO)

@@ -1,9 +1,9 @@
 """Were two results made the same way? A difference in the making would be read as a difference of the models.
 
 Compared where both sides have recorded it: definitions, row limit, demo judge; per task judge, served judge
-and prompt versions; of the inference data set revision, limit, system prompt, chat template, sampling,
-context window and the share of prompts that were cut. A result of ours against a bare CSV is a difference
-too: nobody knows how the other was made. Example: Difference("judge of ragtruth.subset",
+and prompt versions; of the inference data set revision, limit, system prompt, chat template, sampling but
+its seed, context window and the share of prompts that were cut. A result of ours against a bare CSV is a
+difference too: nobody knows how the other was made. Example: Difference("judge of ragtruth.subset",
 "gpt-4o-mini@openai", "gpt-4o@openai").
 """
 
@@ -64,7 +64,7 @@ def _of_runs(base: dict[str, Any], adapted: dict[str, Any]) -> Iterator[Differen
                 yield Difference(f"{difference.what} of {task}", difference.base, difference.adapted)
     made_b, made_a = base.get("inference"), adapted.get("inference")
     if isinstance(made_b, dict) and isinstance(made_a, dict):
-        yield from _compare(made_b, made_a, _INFERENCE, none_counts=True)
+        yield from _compare(_without_seed(made_b), _without_seed(made_a), _INFERENCE, none_counts=True)
         yield from _cut_prompts(made_b, made_a, tasks_b, tasks_a)
 
 
@@ -103,21 +103,21 @@ def _short(value: Any) -> str:
 
 
 def between_runs(runs: Sequence[ModelResult]) -> tuple[Difference, ...]:
-    """Differences between the runs of one model; their sampling seeds may differ."""
-    found: list[Difference] = []
-    for other in runs[1:]:
-        for d in differences(_without_seed(runs[0]), _without_seed(other)):
-            found.append(Difference(f"{d.what} between runs of {runs[0].name}", d.base, d.adapted))
+    """Differences between the runs of one model."""
+    found = [
+        Difference(f"{d.what} between runs of {runs[0].name}", d.base, d.adapted)
+        for other in runs[1:]
+        for d in differences(runs[0], other)
+    ]
     return tuple(dict.fromkeys(found))
 
 
-def _without_seed(result: ModelResult) -> ModelResult:
-    made = (result.run or {}).get("inference")
-    if not isinstance(made, dict) or not isinstance(made.get("sampling"), dict):
-        return result
-    sampling = {key: value for key, value in made["sampling"].items() if key != "seed"}
-    run = {**result.run, "inference": {**made, "sampling": sampling}}
-    return ModelResult(result.path, result.name, result.values, run)
+def _without_seed(made: dict[str, Any]) -> dict[str, Any]:
+    """Another seed is another draw of the same making."""
+    sampling = made.get("sampling")
+    if not isinstance(sampling, dict):
+        return made
+    return {**made, "sampling": {key: value for key, value in sampling.items() if key != "seed"}}
 
 
 def refusal(name: str, found: Sequence[Difference]) -> str:

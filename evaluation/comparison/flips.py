@@ -1,7 +1,7 @@
 """Which samples changed their verdict: forgotten, gained, both right, both wrong. What a person reads first.
 
-A task's verdict is one per-sample column (below); tasks that describe a habit (style, scope, compliance with
-under-specified requests) have none. flips.parquet has one row for each forgotten or gained sample:
+A task's verdict is one per-sample column (tasks.py); tasks that describe a habit (style, scope, compliance
+with under-specified requests) have none. flips.parquet has one row for each forgotten or gained sample:
 
     pair, task, flip, key, cluster, prompt, gold, base_answer, adapted_answer, base_extracted,
     adapted_extracted, base_reason, adapted_reason
@@ -22,27 +22,10 @@ from evaluation.tasks import TASKS
 
 FORGOTTEN, GAINED = "forgotten", "gained"
 
-# what "right" means where it is not the column `correct`; a pair of columns means that both are equal
-_VERDICTS: dict[str, tuple[str, ...]] = {
-    "hotpotqa.citation": ("complete",),
-    "qasper.citation": ("complete",),
-    "ifeval.subset": ("strict_all",),
-    "followbench.subset": ("perfect",),
-    "mtbench.turn2": ("passed",),
-    "structflowbench.turn2": ("passed",),
-    "ruler.32k": ("exact",),
-    "harmbench.subset": ("unsafe_refusal",),
-    "bfcl.subset": ("argument_correct", "items"),
-    "mnms.full": ("argument_correct", "items"),
-}
-
 
 def verdict_columns(task: str) -> tuple[str, ...]:
     """The per-sample column(s) that say right or wrong; empty where the task has no such verdict."""
-    if task in _VERDICTS:
-        return _VERDICTS[task]
-    columns = {metric.column for metric in TASKS[task].metrics} if task in TASKS else set()
-    return ("correct",) if "correct" in columns else ()
+    return TASKS[task].verdict if task in TASKS else ()
 
 
 def verdicts(pairs: PairedTask) -> tuple[Any, Any, Any] | None:

@@ -15,17 +15,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evaluation.comparison.analysis import points_text
 from evaluation.comparison.config import Plot
 from evaluation.comparison.model import (
     MAYBE,
-    MOVED,
     NO_SAMPLES,
     Comparison,
     GroupResult,
     PairResult,
     RowResult,
 )
+from evaluation.comparison.words import footer, mark_of, number, points_text, shorten, span
 from evaluation.files import whole_file
 from evaluation.taxonomy import GROUPS
 
@@ -33,7 +32,6 @@ GROUP_COLORS = {"CAN": "#1f5fa8", "WILL": "#b35a00", "HOW": "#2f7d4f", "": "#555
 WORSE, BETTER, NEITHER = "#b2182b", "#1a7f45", "#6a4c93"
 MORE = "#7f7f7f"  # more than the base, where colours are the groups'
 QUIET_TEXT = "#5c5c5c"
-MINUS = "\N{MINUS SIGN}"
 
 _LABELS, _BAND, _MARGIN = 2.35, 0.34, 0.2  # inches
 _ROW, _AVERAGE = 0.44, 0.42
@@ -54,30 +52,6 @@ class Cell:
     hatched: bool = False
 
 
-def number(value: float, digits: int = 1) -> str:
-    """One decimal, a true minus, never "-0.0"; very large values without decimals."""
-    if abs(value) >= 1000:
-        digits = 0
-    text = f"{value:.{digits}f}"
-    if float(text) == 0:
-        text = text.lstrip("-")
-    return text.replace("-", MINUS)
-
-
-def span(low: float, high: float) -> str:
-    """[−21, −11]; more decimals where the interval is narrow, or where an end would be rounded to zero."""
-    digits = 0 if max(abs(low), min(abs(high), 1e9)) >= 10 else 1
-    while digits < 2 and any(end != 0 and abs(end) < 1e9 and round(end, digits) == 0 for end in (low, high)):
-        digits += 1
-    top = "∞" if high == float("inf") else number(high, digits)
-    return f"[{number(low, digits)}, {top}]"
-
-
-def mark_of(mean: float, direction: int) -> str:
-    """▼ worse, ▲ better, ◆ a habit that drifted."""
-    return "◆" if direction == 0 else "▼" if mean * direction < 0 else "▲"
-
-
 def row_cell(pair: PairResult, row: RowResult, plot: Plot) -> Cell:
     """The cell of a capability row."""
     if row.mean is None:
@@ -86,7 +60,7 @@ def row_cell(pair: PairResult, row: RowResult, plot: Plot) -> Cell:
         if len(points) > 1:
             small = ("base 0",)
         return Cell("n/a", small, "#ffffff", 0.0, hatched=True)
-    moved = row.verdict in MOVED
+    moved = row.moved
     sure = row.verdict != MAYBE
     text = number(row.mean)
     if moved:
@@ -138,55 +112,6 @@ def cell_color(mean: float, direction: int, group: str, green_red: bool) -> str:
     if direction == 0:
         return NEITHER
     return WORSE if mean * direction < 0 else BETTER
-
-
-def footer(comparison: Comparison) -> list[str]:
-    """What stands below every picture: how it was made, and what must not be overlooked."""
-    bases = sorted({p.base_name for p in comparison.pairs})
-    lines = [f"Base: {', '.join(shorten(b, 60) for b in bases)}."]
-    runs = {(p.base_runs, p.adapted_runs) for p in comparison.pairs}
-    if runs != {(1, 1)}:
-        lines[0] += " Means of several runs; their spread is part of the intervals."
-    counts = [t.shared for p in comparison.pairs for t in p.tasks.values()]
-    if counts:
-        total = {sum(t.shared for t in p.tasks.values()) for p in comparison.pairs}
-        many = f"{min(total):,}" if len(total) == 1 else f"{min(total):,}–{max(total):,}"
-        tasks = sorted({len(p.tasks) for p in comparison.pairs})
-        lines.append(
-            f"Samples paired: {many} a model in {'–'.join(map(str, tasks[:1] + tasks[1:][-1:]))} tasks."
-        )
-    else:
-        lines.append("No per-sample results: deviations only, nothing says whether they are real.")
-    if comparison.judges:
-        lines.append(f"Judge: {', '.join(comparison.judges)}.")
-    if comparison.definitions:
-        lines.append(f"Definitions {', '.join(comparison.definitions)}.")
-    lines += stamps(comparison)
-    return lines
-
-
-def stamps(comparison: Comparison) -> list[str]:
-    """Words that limit what the numbers may be used for."""
-    found = []
-    if comparison.limits:
-        found.append(f"First {min(comparison.limits)} samples of each task only.")
-    if comparison.demo_judge:
-        found.append("Offline demo judge, not for reporting.")
-    if comparison.mismatched:
-        what = sorted({d.what for p in comparison.pairs for d in p.differences})
-        shown = ", ".join(what[:4]) + (f" and {len(what) - 4} more" if len(what) > 4 else "")
-        found.append(f"MADE DIFFERENTLY, compared all the same: {shown}.")
-    missing = sorted({c for p in comparison.pairs for r in p.rows.values() for c in r.missing})
-    if missing:
-        effect = "counted as 0" if comparison.missing_rule == "zero" else "left out"
-        found.append(f"{len(missing)} missing metric(s), {effect}, hatched.")
-    return found
-
-
-def shorten(name: str, width: int) -> str:
-    """A name cut in the middle."""
-    name = " ".join(name.split())
-    return name if len(name) <= width else name[: width // 2 - 1] + "…" + name[-(width - width // 2) :]
 
 
 def draw_heatmap(comparison: Comparison, plot: Plot) -> Any:
@@ -423,8 +348,8 @@ def _legend_text(comparison: Comparison) -> str:
         )
     if 0 in comparison.row_directions.values():
         words.append("◇ a habit, neither better nor worse.")
-    if any(r.flagged for p in comparison.pairs for r in p.rows.values()):
-        words.append("Hatched: missing entries or a base too low for a percent.")
+    if any(r.flagged or r.incomplete for p in comparison.pairs for r in p.rows.values()):
+        words.append("Hatched: missing entries, unjudged samples, or a base too low for a percent.")
     return " ".join(words)
 
 

@@ -27,6 +27,7 @@ LOW_BASE = "unreliable base"  # left out only where low_base: exclude
 FORGOT, GAINED, DRIFTED = "forgot", "gained", "drifted"
 MAYBE = "maybe"  # interval excludes zero, but not after correction for many rows
 NO_CHANGE, COULD_NOT_TELL, NO_SAMPLES, NO_DATA = "no proven change", "could not tell", "no samples", "no data"
+OVERALL = "ALL"  # key of the mean of the groups
 MOVED = (FORGOT, GAINED, DRIFTED, MAYBE)
 
 
@@ -119,6 +120,11 @@ class RowResult:
     @property
     def has_interval(self) -> bool:
         return self.interval_low is not None
+
+    @property
+    def moved(self) -> bool:
+        """Whether the interval excludes zero (and unjudged samples could not turn the sign)."""
+        return self.verdict in MOVED
 
     @property
     def flagged(self) -> bool:

@@ -30,7 +30,7 @@ class Units:
         import numpy as np
 
         family = task.split(".")[0]
-        names = (str(c) if str(c).startswith("prompt:") else f"{family}/{c}" for c in clusters)
+        names = (str(c) if str(c).startswith(("text:", "prompt:")) else f"{family}/{c}" for c in clusters)
         return np.array([self._codes.setdefault(name, len(self._codes)) for name in names], dtype=np.int64)
 
 

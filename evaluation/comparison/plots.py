@@ -12,16 +12,14 @@ import math
 import textwrap
 from typing import Any
 
-from evaluation.comparison.analysis import moved
 from evaluation.comparison.heatmap import (
     BETTER,
     GROUP_COLORS,
     NEITHER,
     WORSE,
-    footer,
-    shorten,
 )
 from evaluation.comparison.model import Comparison, PairResult
+from evaluation.comparison.words import footer, shorten
 
 PANELS = 4
 QUIET = "#8a8a8a"
@@ -103,7 +101,7 @@ def _forest_panel(axis: Any, comparison: Comparison, pair: PairResult, limit: fl
         if row.mean is None:
             axis.text(0, y, " n/a", fontsize=6.5, va="center", color=QUIET, style="italic")
             continue
-        sure = moved(row)
+        sure = row.moved
         center = row.paired_mean if row.paired_mean is not None else row.mean
         if row.direction == 0:
             color, mark = NEITHER, "D"
@@ -171,7 +169,7 @@ def draw_series(comparison: Comparison) -> Any | None:
         axis.plot(steps, [nan if r.mean is None else r.mean for r in rows], color=color, lw=1.5)
         for step, row in zip(steps, rows, strict=True):
             if row.mean is not None:
-                face = color if moved(row) else "white"
+                face = color if row.moved else "white"
                 axis.plot([step], [row.mean], marker="o", ms=4, color=color, mfc=face)
         neutral = " ◇" if comparison.row_directions[title] == 0 else ""
         axis.set_title(shorten(title, 30) + neutral, fontsize=8, color=color, loc="left", parse_math=False)

@@ -97,7 +97,12 @@ def run_comparison(config: Config, noise_floor: bool = False) -> int:
     comparison, pairs = compare(config)
     for _, reason in comparison.failed:
         print(reason, file=sys.stderr)
-    written = write_outputs(comparison, pairs, config)
+    try:
+        written, undrawn = write_outputs(comparison, pairs, config)
+    except OSError as error:
+        raise ComparisonError(f"{config.output_dir}: cannot be written ({error}).") from None
+    for message in undrawn:
+        print(message, file=sys.stderr)
     from evaluation.comparison.summary import console
     from evaluation.comparison.summary import noise_floor as floor
 
@@ -105,13 +110,14 @@ def run_comparison(config: Config, noise_floor: bool = False) -> int:
     print("\nWritten:")
     for path in written:
         print(f"  {path}")
-    return 4 if comparison.failed else 0
+    return 4 if comparison.failed or undrawn else 0
 
 
 def write_outputs(
     comparison: Comparison, pairs: list[tuple[PairResult, ModelResult, ModelResult]], config: Config
-) -> list[Path]:
-    """Writes what the configuration asks for; returns the paths, the heatmap first."""
+) -> tuple[list[Path], list[str]]:
+    """Writes what the configuration asks for; returns the paths, the heatmap first, and what could not be
+    drawn."""
     from evaluation.comparison import summary, tables
 
     folder = config.output_dir
@@ -131,32 +137,39 @@ def write_outputs(
     path = folder / "summary.md"
     summary.write_summary(path, comparison)
     written.append(path)
+    undrawn: list[str] = []
     if config.save.save_figure:
-        written = [*_draw(comparison, config), *written]
-    return written
+        drawn, undrawn = _draw(comparison, config)
+        written = [*drawn, *written]
+    return written, undrawn
 
 
 def _remarks(comparison: Comparison) -> list[str]:
-    from evaluation.comparison.heatmap import footer
     from evaluation.comparison.summary import notes_of
+    from evaluation.comparison.words import footer
 
     return [*footer(comparison), *(f"{p.name}: {note}" for p in comparison.pairs for note in notes_of(p))]
 
 
-def _draw(comparison: Comparison, config: Config) -> list[Path]:
+def _draw(comparison: Comparison, config: Config) -> tuple[list[Path], list[str]]:
     from evaluation.comparison.heatmap import draw_heatmap, save_figure
     from evaluation.comparison.plots import draw_forest, draw_series
 
-    written = []
+    written, undrawn = [], []
     pictures = (
         ("relative_differences_heatmap", lambda: draw_heatmap(comparison, config.plot)),
         ("forest_plot", lambda: draw_forest(comparison, config.plot.color_cap)),
         ("series", lambda: draw_series(comparison)),
     )
     for stem, draw in pictures:
-        figure = draw()
-        if figure is not None:
-            path = config.output_dir / f"{stem}.{config.save.figure_format}"
-            save_figure(figure, path)
-            written.append(path)
-    return written
+        path = config.output_dir / f"{stem}.{config.save.figure_format}"
+        try:
+            figure = draw()
+            if figure is not None:
+                save_figure(figure, path)
+                written.append(path)
+        except (
+            Exception
+        ) as error:  # a picture that fails must not hide the numbers, which are written already
+            undrawn.append(f"{path}: not drawn ({type(error).__name__}: {error})")
+    return written, undrawn

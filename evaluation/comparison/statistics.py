@@ -232,7 +232,9 @@ def pair_up(
     parts_b = np.mean([p for _, p in base_all], axis=0)
     parts_a = np.mean([p for _, p in adapted_all], axis=0)
     few_psi = few_phi = 0.0
-    if statistic in ("mean", "sum", "ratio") and contested < FEW_FLIPS:
+    # where hardly any sample flips, or nothing is left, the samples alone show no variance
+    certain = contested < FEW_FLIPS or a == 0
+    if statistic in ("mean", "sum", "ratio") and certain:
         # one more forgotten and one more gained sample, in the standard error only
         unit = _flip_size(base, adapted, base_per)
         weight = {"mean": 1 / n, "sum": 1.0}.get(statistic)

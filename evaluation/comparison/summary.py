@@ -10,8 +10,6 @@ from __future__ import annotations
 import textwrap
 from pathlib import Path
 
-from evaluation.comparison.analysis import OVERALL, tally
-from evaluation.comparison.heatmap import number, shorten, span, stamps
 from evaluation.comparison.model import (
     COULD_NOT_TELL,
     DRIFTED,
@@ -21,10 +19,13 @@ from evaluation.comparison.model import (
     NO_CHANGE,
     NO_DATA,
     NO_SAMPLES,
+    OVERALL,
     Comparison,
     PairResult,
     RowResult,
 )
+from evaluation.comparison.tally import tally
+from evaluation.comparison.words import number, points_text, shorten, span, stamps
 from evaluation.files import whole_file
 
 WIDTH = 80
@@ -43,8 +44,10 @@ _HEADINGS = (
 _PLAIN = (NO_CHANGE, NO_DATA)
 
 
-def row_words(row: RowResult) -> str:
-    """C5c Multilingual −16 % [−21, −11]"""
+def row_words(pair: PairResult, row: RowResult) -> str:
+    """C5c Multilingual −16 % [−21, −11]; in points where the one metric's base is too low for a percent."""
+    if row.low and len(row.columns) == 1:
+        return f"{row.title} {points_text(pair.metrics[row.columns[0]])}, of a base too low for a percent"
     if row.mean is None:
         return row.title
     words = f"{row.title} {number(row.mean, 0 if abs(row.mean) >= 10 else 1)} %"
@@ -58,7 +61,7 @@ def verdict_lines(pair: PairResult) -> list[tuple[str, list[str]]]:
         rows = [r for r in pair.rows.values() if r.verdict == verdict]
         if rows:
             rows.sort(key=lambda r: -abs(r.mean or 0.0))
-            found.append((heading, [r.title if verdict in _PLAIN else row_words(r) for r in rows]))
+            found.append((heading, [r.title if verdict in _PLAIN else row_words(pair, r) for r in rows]))
     return found
 
 
@@ -85,6 +88,7 @@ def notes_of(pair: PairResult) -> list[str]:
 
 
 def _escape(text: str) -> str:
+    text = "".join(c if c.isprintable() else " " for c in text)
     return " ".join(text.split()).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
 
 
@@ -134,7 +138,7 @@ def markdown(comparison: Comparison) -> str:
 
 def _table_line(row: RowResult) -> str:
     mean = "n/a" if row.mean is None else f"{number(row.mean)} %"
-    spread = "" if row.std is None else f"±{number(row.std)}"
+    spread = f"±{number(row.std)}" if row.std is not None and row.expected > 1 else ""
     interval = span(row.interval_low, row.interval_high) if row.has_interval else ""
     flag = f" ({row.present} of {row.expected} metrics)" if row.missing or row.zero_base else ""
     return f"| {_escape(row.title)} | {mean} | {spread} | {interval} | {row.verdict}{flag} |"

@@ -19,8 +19,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from evaluation.comparison.analysis import OVERALL, tally
-from evaluation.comparison.model import Comparison, GroupResult, MetricResult, PairResult, RowResult
+from evaluation.comparison.model import OVERALL, Comparison, GroupResult, MetricResult, PairResult, RowResult
+from evaluation.comparison.tally import tally
 from evaluation.files import whole_file
 
 Table = tuple[list[str], list[list[Any]]]

@@ -40,6 +40,7 @@ _LABEL = re.compile(
 )
 _BOX = re.compile(r"\\(?:boxed|fbox|framebox)\s{0,3}(?:(?P<bare>[^\s{}\\])|(?P<open>\{))|\\.|[{}]", re.DOTALL)
 _FENCE = re.compile(r"^[ \t]{0,3}(?:`{3,}|~{3,})[^\n`]{0,40}$\n?", re.MULTILINE)
+_ANSWER_TAG = re.compile(r"<(/)?(?:final_?)?answer>", re.IGNORECASE)
 _LINE_MARK = re.compile(
     r"^[ \t]{0,8}(?:#{1,6}[ \t]{1,3}(?=\S)|>[ \t]?|[*+•▪●-][ \t]{1,3}(?=\S))", re.MULTILINE
 )
@@ -77,8 +78,7 @@ class Labelled:
 
     @property
     def value(self) -> str:
-        """The rest of the label's line, or the next line with text in it, at most 2,000 characters; "" for
-        none."""
+        """The rest of the label's line, or the next line (at most 2,000 characters); else ""."""
         content = _CONTENT.search(self.text, self.end)
         return content.group().strip() if content else ""
 
@@ -90,12 +90,13 @@ class Labelled:
 
 
 def strip_markup(text: str) -> str:
-    """Text without Markdown: emphasis, code marks and fences, heading and bullet marks; LaTeX and wording
-    stay.
+    """Text without Markdown: emphasis, code, fences, headings and bullets; LaTeX and wording stay.
 
     "**Answer:** `5`" becomes "Answer: 5"; "3 * 4", "2**3", "x_1" and "\\frac{1}{2}" stay as they are.
+    "<answer>5</answer>" becomes a line "Answer: 5".
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n")
+    text = _ANSWER_TAG.sub(lambda match: "" if match[1] else "\nAnswer: ", text)
     text = _FENCE.sub("", text)
     text = _LINE_MARK.sub("", text)
     text = _CODE.sub("", text)

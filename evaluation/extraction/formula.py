@@ -58,7 +58,7 @@ def read_value(text: str, thousands: bool = True) -> Node:
 
 def is_words(text: str) -> bool:
     """Whether a text is nothing but words (of any script)."""
-    return bool(_LETTERS.fullmatch(_plain(text))) and not text.strip().startswith("\\")
+    return bool(_LETTERS.fullmatch(_plain(text)))
 
 
 def words_of(text: str) -> str:
@@ -82,26 +82,32 @@ def _value(tokens: list[Token], depth: int) -> Node:
         tokens = tokens[1:]
     if not tokens:
         raise Unreadable("empty")
-    for sign in ("pm", "mp"):
-        if any(t.kind == "op" and t.value == sign for t in tokens):
-            return ("list", [_value(_signed(tokens, upper), depth + 1) for upper in (True, False)])
     parts = _split(tokens, ("and", "or", ";", ","))
     if len(parts) > 1:
-        if not parts[-1]:
-            parts.pop()
         items = [part for part in parts if part]  # "1, 2, and 3" has an empty part
-        return (
-            _value(items[0], depth + 1)
-            if len(items) == 1
-            else ("list", [_value(p, depth + 1) for p in items])
-        )
+        return _value(items[0], depth + 1) if len(items) == 1 else ("list", _values(items, depth))
+    if _has_sign(tokens) and not (tokens[0].kind == "op" and tokens[0].value in ("\\{", "{")):
+        return ("list", _values([_signed(tokens, True), _signed(tokens, False)], depth))
     parts = _split(tokens, ("cup",))
     if len(parts) > 1:
-        return ("list", [_value(part, depth + 1) for part in parts])
+        return ("list", _values(parts, depth))
     relation = _relation(tokens, depth)
     if relation:
         return relation
     return _bracketed(tokens, depth) or _quantity(tokens)
+
+
+def _values(parts: list[list[Token]], depth: int) -> list[Node]:
+    """The values of the parts, lists among them opened (1 \\pm 2 is two of the values of a set)."""
+    found: list[Node] = []
+    for part in parts:
+        value = _value(part, depth + 1)
+        found.extend(value[1] if value[0] == "list" else [value])
+    return found
+
+
+def _has_sign(tokens: list[Token]) -> bool:
+    return any(t.kind == "op" and t.value in ("pm", "mp") for t in tokens)
 
 
 def _signed(tokens: list[Token], upper: bool) -> list[Token]:
@@ -177,7 +183,7 @@ def _bracketed(tokens: list[Token], depth: int) -> Node | None:
         return None
     parts = _split(inner, (",", ";")) if inner else []
     if braces:
-        return ("set", [_value(part, depth + 1) for part in parts if part])
+        return ("set", _values([part for part in parts if part], depth))
     if any(not part for part in parts) or not parts:
         raise Unreadable("empty part")
     if len(parts) == 1 and first.value == "[":
@@ -219,16 +225,27 @@ def _quantity(tokens: list[Token]) -> Node:
     return ("quantity", value, unit) if unit else value
 
 
+_OF_ANGLES = ("sin", "cos", "tan", "cot", "sec", "csc")
+MAX_UNIT_WORDS = 8
+
+
 def _unit_start(tokens: list[Token]) -> int:
     """Where the unit begins: the first word (or known letter after a blank) behind a value; len(tokens)
     without one.
     """
     level = 0
+    trigonometric = any(t.kind == "func" and t.value in _OF_ANGLES for t in tokens)
     for number, token in enumerate(tokens):
         if token.kind == "op":
             if level == 0 and number and token.value in ("%", "¢", "€", "£"):
                 return number
-            if level == 0 and number and token.value == "^" and _is_degree(tokens[number:]):
+            if (
+                level == 0
+                and number
+                and token.value == "^"
+                and _is_degree(tokens[number:])
+                and not trigonometric
+            ):
                 return number
             if level == 0 and number and token.value == "degree" and number == len(tokens) - 1:
                 return number
@@ -265,7 +282,9 @@ def unit_name(tokens: list[Token]) -> str:
     """One name for a unit: "square centimeters", "cm^2" and "\\text{ cm}^{2}" are all "cm^2"."""
     names: list[str] = []
     power = ""
-    for token in tokens:
+    if len(tokens) > 3 * MAX_UNIT_WORDS or sum(t.kind == "word" for t in tokens) > MAX_UNIT_WORDS:
+        raise Unreadable("a sentence, not a unit")
+    for number, token in enumerate(tokens):
         value = str(token.value)
         lower = value.lower()
         if token.kind == "op":
@@ -278,7 +297,10 @@ def unit_name(tokens: list[Token]) -> str:
             elif value in ("and", "or", "=", "+"):
                 raise Unreadable("unit")
         elif token.kind == "num":
-            if token.value != 1 and names:
+            raised = any(t.value == "^" for t in tokens[max(0, number - 2) : number])
+            if not raised or not names:
+                raise Unreadable("a number inside a unit")
+            if token.value != 1:
                 names[-1] += f"^{token.value}"
         elif lower in ("square", "sq", "squared"):
             power = "^2"

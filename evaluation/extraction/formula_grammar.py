@@ -25,6 +25,11 @@ def parse_expression(tokens: list[Token]) -> Node:
     return node
 
 
+def _times(left: Node, right: Node) -> Node:
+    """A product, kept flat: a tree as deep as the text is long would be no tree to walk."""
+    return ("mul", [*left[1], right]) if left[0] == "mul" else ("mul", [left, right])
+
+
 class _Parser:
     """Recursive descent over tokens; each method reads one level of the grammar and returns its tree."""
 
@@ -61,18 +66,22 @@ class _Parser:
 
     def product(self) -> Node:
         node = self.signed()
+        divisions = 0
         while True:
             if self.at("*"):
                 self.position += 1
-                node = ("mul", [node, self.signed()])
+                node = _times(node, self.signed())
             elif self.at("/"):
                 self.position += 1
+                divisions += 1
+                if divisions > MAX_DEPTH:
+                    raise Unreadable("divisions")
                 node = ("div", node, self.signed())
             elif self._starts_factor():
                 token, before = self.peek(), self.tokens[self.position - 1]
                 if token.kind == "num" and before.kind == "num":
                     raise Unreadable("two numbers side by side")
-                node = ("mul", [node, self.power()])
+                node = _times(node, self.power())
             else:
                 return node
 
@@ -130,9 +139,12 @@ class _Parser:
         return self.postfix(("pow", base, exponent))
 
     def postfix(self, node: Node) -> Node:
+        start = self.position
         while self.at("!", "%", "degree"):
             sign = self.peek().value
             self.position += 1
+            if self.position - start > 3:
+                raise Unreadable("signs")
             if sign == "!":
                 node = ("fact", node)
             elif sign == "%":
@@ -291,7 +303,7 @@ class _Parser:
                     power = self.argument()
         if power == ("neg", ("num", Fraction(1))) and name in ("sin", "cos", "tan"):
             name, power = "a" + name, None
-        if self.at("(") and self._call_follows():
+        if self.at("("):
             arguments = self._arguments()
         else:
             arguments = [self._bare_argument()]
@@ -299,9 +311,6 @@ class _Parser:
             arguments = [*arguments, base]
         node: Node = ("call", name, arguments)
         return node if power is None else ("pow", node, power)
-
-    def _call_follows(self) -> bool:
-        return True
 
     def _bare_argument(self) -> Node:
         """sin 2x: the factors side by side, up to a sign or the next function."""
@@ -314,7 +323,7 @@ class _Parser:
                 return node
             if token.kind == "num" and self.tokens[self.position - 1].kind == "num":
                 raise Unreadable("two numbers side by side")
-            node = ("mul", [node, self.power()])
+            node = _times(node, self.power())
 
 
 _STOP = frozenset(

@@ -36,13 +36,14 @@ _SUPERS = re.compile(r"[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻]+")
 _SUBS = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")
 _SUBSCRIPTS = re.compile(r"[₀₁₂₃₄₅₆₇₈₉]+")
 _SPACES = re.compile(
-    r"\\(?:[,;:!> ]|q?quad(?![A-Za-z])|displaystyle|textstyle|limits|hfill|phantom\{[^{}]*\})|~|&nbsp;"
+    r"(?<!\\)\\(?:[,;:!> ]|q?quad(?![A-Za-z])|displaystyle|textstyle|limits|hfill|phantom\{[^{}]*\})|~|&nbsp;"
 )
 _SIZES = re.compile(r"\\(?:left|right|[bB]igg?[lrm]?)(?![A-Za-z])\s?\.?")
 WRAP = re.compile(
     r"\\(?:text|textbf|textit|textrm|textnormal|mbox|mathrm|mathbf|mathit|mathsf|rm|bf|operatorname\*?|boldsymbol)\s?"
     r"(?:\{([^{}]{0,300})\}|(?=\s))"
 )
+_REALS = re.compile(r"\\mathbb\s?(?:\{\s?R\s?\}|R(?![A-Za-z]))(?!\s?[\^_])")
 _FRACS = re.compile(r"\\[dtc]frac(?![A-Za-z])")
 _GROUPS = re.compile(r"(?<![\d.,}])\d{1,3}(?:\{,\}\d{3})+(?!\d)")
 _THIN = re.compile(r"(?<=\d)(?:\\[,!;: ]|\u00a0|\u202f|\u2009|~)(?=\d{3}(?!\d))")
@@ -61,7 +62,7 @@ def normalise(text: str) -> str:
     text = text.replace("\\[", " ").replace("\\]", " ").replace("$$", " ")
     if text.count("$") == 1 and re.match(r"\s?-?\$\s?-?[\d.]", text):
         text = text.replace("$", " USD ")
-    text = text.replace("$", " ")
+    text = _REALS.sub(r"(-\\infty,\\infty)", text.replace("$", " "))
     for _ in range(3):  # wrappers may be nested, in sane texts not deeper
         unwrapped = WRAP.sub(lambda m: f" {m.group(1) or ''} ", text)
         if unwrapped == text:
@@ -212,6 +213,8 @@ def _word(text: str, space: bool) -> Token:
         return Token("func", text, space)
     if text in ("pi", "e", "i", "Pi"):
         return Token("const", text.lower(), space)
+    if text == "I":  # the imaginary unit of computer algebra; a name it is on both sides or on none
+        return Token("const", "i", space)
     if text.lower() in ("infinity", "inf", "oo"):
         return Token("inf", text, space)
     if len(text) == 1:

@@ -43,6 +43,7 @@ _MATH_SPAN = re.compile(
 _NUMBER = re.compile(
     r"(?<![\w.,])[-−+]?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?(?:/\d+)?%?(?![\w])(?!\.\d)"
 )
+_CODE_SIGNS = re.compile(r"[\\_{}\[\]()]")
 _COPULA = re.compile(
     r"\b(?:is|are|equals|equal to|becomes|be|gives|get|have|obtain|yields)\b[\s:]{1,3}|=\s?", re.IGNORECASE
 )
@@ -50,27 +51,6 @@ _WORD = re.compile(r"\\?[A-Za-z]{3,}")
 _NAMES = frozenset(
     "sin cos tan cot sec csc log exp sqrt arcsin arccos arctan sinh cosh tanh and mod gcd lcm max min".split()
 )
-
-
-def balanced(text: str, start: int) -> int:
-    """Position behind the brace that closes the one at `start`; -1 where it never closes. Escaped braces
-    don't count.
-    """
-    depth = 0
-    position = start
-    while position < len(text):
-        char = text[position]
-        if char == "\\":
-            position += 2
-            continue
-        if char == "{":
-            depth += 1
-        elif char == "}":
-            depth -= 1
-            if depth == 0:
-                return position + 1
-        position += 1
-    return -1
 
 
 def boxes(text: str) -> list[tuple[int, str]]:
@@ -132,7 +112,7 @@ def final_answer(text: str) -> str | None:
     text = text.strip()
     if not text:
         return None
-    strong = [(position, value) for position, value in _labelled(text) if value]
+    strong = _labelled(text)
     found = boxes(text)
     if found:
         strong.append((found[-1][0], last_box(text) or ""))
@@ -142,12 +122,8 @@ def final_answer(text: str) -> str | None:
     return _concluded(text)
 
 
-def labelled_values(text: str) -> list[tuple[int, str]]:
-    """(position, value) of the last labelled answers: `Answer: …`, "answer": … of a JSON object."""
-    return [(position, value) for position, value in _labelled(text) if value]
-
-
 def _labelled(text: str) -> list[tuple[int, str]]:
+    """(position, value) of the last `Answer: …` and of the last "answer": … of a JSON object."""
     found = []
     labels = list(_LABEL.finditer(text))
     # the last label may be an empty echo of the format; the one before it then counts
@@ -267,6 +243,9 @@ def reduce_phrase(value: str) -> str:
         re.sub(r"^(?:the )?(?:final )?answer (?:is|:)\s{0,3}:?", "", value, flags=re.IGNORECASE).strip()
         or value
     )
+    whole = _one_span(value)
+    if whole:
+        return strip_marks(whole)
     if not _has_prose(value):
         return value
     spans = [next(group for group in match.groups() if group) for match in _MATH_SPAN.finditer(value)]
@@ -287,10 +266,17 @@ def reduce_phrase(value: str) -> str:
     tail = _after_copula(value)
     if tail and (not _has_prose(tail) or re.match(r"[-−+(\\]?\$?\d[\d.,/]*\s[A-Za-z]+$", tail)):
         return tail
+    # of a sentence; what looks like code or LaTeX is left as it is
     numbers = _NUMBER.findall(value)
-    if len(numbers) == 1:
+    if len(numbers) == 1 and not _CODE_SIGNS.search(value):
         return numbers[0]
     return value
+
+
+def _one_span(value: str) -> str:
+    """The content of a formula that is the whole text, "" where it is not one formula."""
+    match = _MATH_SPAN.fullmatch(value)
+    return next(group for group in match.groups() if group) if match else ""
 
 
 def _after_copula(value: str) -> str:

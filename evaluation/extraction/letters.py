@@ -137,13 +137,14 @@ _STRONG_CUE = (
     r"|\bmy\s(?:\w+\s)?(?:answer|choice|pick)(?:\sis)?\s?:?)"
 )
 _WEAK_CUE = (
-    r"(?i:\b(?:so|thus|hence|therefore|namely|pick|choose|select|go\swith|points?\sto|corresponds\sto"
+    r"(?i:\b(?:so|thus|hence|therefore|namely|but|it's|it\sis|it\smust\sbe|pick|choose|select|go\swith"
+    r"|points?\sto|corresponds\sto"
     r"|leaves|i\.e\.)"
     r"(?:\s?,)?(?:\s(?:it\sis|it's|this\sis|we\shave))?)"
 )
 _END = (
-    r"(?=\s{0,3}(?:[.,;:!?)\]}*。，、；]|$|\n|\"|'|(?:because|since|as|which|for|due)\b|[-–—(]|is\s(?:correct"
-    r"|right|true)))"
+    r"(?=\s{0,3}(?:[.,;:!?)\]}*。，、；]|$|\n|\"|'|(?:because|since|as|which|for|due)\b|is\s(?:correct|right"
+    r"|true))|\s{1,3}[-–—(])"
 )
 _REJECTED = re.compile(
     r"\b(?:not|never|wrong|incorrect|false|eliminat\w*|rul(?:e|ed|ing) out|reject\w*|unlikely|or)\b|n't\b",
@@ -164,8 +165,12 @@ def _patterns(names: tuple[str, ...]) -> dict[str, re.Pattern[str]]:
         "cue": re.compile(
             rf"(?:{_STRONG_CUE}{_SURELY}\s{{0,3}}{label}(?!\w){_END})"
             rf"|(?:{_WEAK_CUE}{_SURELY}\s{{0,3}}{label.replace('label', 'weak')}(?!\w)(?=\s?(?:[.;!]|$|\n)))"
+            rf"|(?<!\w){label.replace('label', 'subject')}\s{{1,3}}(?i:(?:is|must\sbe)\s(?:clearly\s)?"
+            rf"(?:the\s)?(?:only\s)?(?:correct|best|answer)\b)"
         ),
-        "start": re.compile(rf"{label}(?:\s?[.):](?!\w)|\s{{0,9}}(?:\n|$)|,\s|\s[-–—]\s)"),
+        "start": re.compile(
+            rf"{label}(?:\s?[.):](?!\w)|\s{{0,9}}(?:\n|$)|,\s|\s[-–—]\s|\s(?:because|since)\s)"
+        ),
         "end": re.compile(rf"(?:^|[.!?:;\n]\s{{0,3}}){label}[.!]?$"),
         "mention": re.compile(
             rf"(?i:\b(?:option|choice|answer|alternative))\s\(?(?P<label>{one})\)?(?!\w)(?! \w+ ?=)"
@@ -178,8 +183,7 @@ def _patterns(names: tuple[str, ...]) -> dict[str, re.Pattern[str]]:
 
 
 def read_letter(answer: str, options: Options) -> str | None:
-    """The label of the option that `answer` chooses; None where rules cannot tell (no choice, two choices,
-    prose).
+    """The label of the option that `answer` chooses; None where rules cannot tell (no choice, two, prose).
 
     answer: the visible answer. options: of options_of. A result is always one of options.labels. Where
     several choices stand in the text the last one counts; an option's own text in place of its letter counts
@@ -212,7 +216,7 @@ def _read(text: str, options: Options, stated: Any = None) -> str | None:
     places: list[tuple[int, str, str]] = [(start, content, "") for start, content in boxes(text)]
     places += [(mark.start, mark.value, "") for mark in labelled(text)]
     places += [
-        (match.start(), "", match["label"] or match["weak"])
+        (match.start(), "", match["label"] or match["weak"] or match["subject"])
         for match in patterns["cue"].finditer(text)
         if not patterns["next"].match(text, match.end())
     ]
@@ -277,6 +281,9 @@ def _by_place(text: str, options: Options, patterns: dict[str, re.Pattern[str]])
     end = patterns["end"].search(text, max(0, len(text) - 24))
     if end and not (end.start() == 0 and len(text) > 24):
         return _named(end["label"], options)
+    brief = patterns["head"].match(text) if len(text) <= 60 and "\n" not in text else None
+    if brief and not patterns["next"].match(text, brief.end()) and not text[brief.end() :].strip(" .!*"):
+        return _named(brief["label"], options)
     start = patterns["start"].match(text)
     if start and not patterns["next"].match(text, start.end("label")):
         letter = _named(start["label"], options)

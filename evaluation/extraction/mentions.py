@@ -22,8 +22,7 @@ def _own(text: str) -> str:
 
 
 def stated_answer(text: str) -> str:
-    """What answers in a text: all behind its last "Answer:" (also a box or an agent's "Finish[…]"), else the
-    whole."""
+    """What answers in a text: all behind its last "Answer:", else the whole; no further questions."""
     plain = strip_markup(_own(text))
     marks = [mark for mark in labelled(plain) if mark.colon and mark.value]
     return plain[marks[-1].end :].strip() if marks else plain.strip()

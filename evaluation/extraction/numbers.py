@@ -20,42 +20,10 @@ from evaluation.extraction.answers import before_next_question, boxes, labelled,
 from evaluation.extraction.number_words import cjk_value, written_number
 
 # languages that write 3,5 for three and a half, and 1.234 for a thousand
-COMMA_DECIMAL = frozenset(
-    [
-        "de",
-        "fr",
-        "es",
-        "it",
-        "pt",
-        "nl",
-        "ru",
-        "uk",
-        "pl",
-        "cs",
-        "sk",
-        "tr",
-        "vi",
-        "id",
-        "sv",
-        "da",
-        "no",
-        "nb",
-        "fi",
-        "el",
-        "ro",
-        "hu",
-        "bg",
-        "hr",
-        "sl",
-        "sr",
-        "et",
-        "lv",
-        "lt",
-        "ca",
-        "gl",
-        "eu",
-    ]
-)
+COMMA_DECIMAL = frozenset({
+    "de", "fr", "es", "it", "pt", "nl", "ru", "uk", "pl", "cs", "sk", "tr", "vi", "id", "sv", "da",
+    "no", "nb", "fi", "el", "ro", "hu", "bg", "hr", "sl", "sr", "et", "lv", "lt", "ca", "gl", "eu",
+})  # fmt: skip
 _MOST_DIGITS = 4000  # Python refuses to convert longer ones; no answer is that long
 _MOST_EXPONENT = 400
 

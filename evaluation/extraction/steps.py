@@ -42,7 +42,7 @@ def steps(answer: str) -> list[str]:
             content = text[head.end() : stop]
             closing = _CLOSING.search(content)
             contents.append(_one_line(content[: closing.start()] if closing else content))
-        return [content for content in contents if content.strip("*_# ")]
+        return [content for content in (c.strip("*# ") for c in contents) if content]
     return [sentence for sentence in map(_sentence, _STOP.split(text)) if sentence]
 
 

@@ -1,9 +1,10 @@
 """Replies that were paid for, on disk: one SQLite file, shared by runs and by base and adapted models.
 
-Example: key("openai", "gpt-4o-mini", {"temperature": 0, "max_tokens": 1024}, question) -> a hash; under it stand the
-reply's text, the served model and the tokens. Replies are kept, not values: they are read anew each time, so that a
-better reading needs no second payment. Only replies with a whole verdict are kept. A write is committed before the
-verdict is handed on: after kill -9 only what was in flight is asked again. Every method may run in any thread.
+Example: key("openai", "gpt-4o-mini", {"temperature": 0, "max_tokens": 1024}, question) -> a hash; under it
+stand the reply's text, the served model and the tokens. Replies are kept, not values: they are read anew
+each time, so that a better reading needs no second payment. Only replies with a whole verdict are kept. A
+write is committed before the verdict is handed on: after kill -9 only what was in flight is asked again.
+Every method may run in any thread.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ def key(backend: str, model: str, parameters: Mapping[str, Any], question: Quest
 
 
 class Cache:
-    """The file in a folder. A file that is no database is put aside; errors later on cost a payment, not the run."""
+    """The file in a folder. A file that is no database is put aside; errors later on cost a payment, not
+    the run."""
 
     def __init__(self, folder: Path):
         folder.mkdir(parents=True, exist_ok=True)

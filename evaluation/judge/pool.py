@@ -1,11 +1,12 @@
 """Keeps the line full: all questions of all tasks go through one limit that follows what the provider bears.
 
-Example: 64 questions arrive, 16 are sent; each clean reply raises the limit by one until 64 are in flight; a 429 or
-5xx lowers it by a third, and the question is asked again after max(Retry-After, a jittered back-off). Requests run in
-threads with a shared client; waiting happens on the event loop, so that a question that waits holds no thread.
+Example: 64 questions arrive, 16 are sent; each clean reply raises the limit by one until 64 are in flight;
+a 429 or 5xx lowers it by a third, and the question is asked again after max(Retry-After, a jittered
+back-off). Requests run in threads with a shared client; waiting happens on the event loop, so that a
+question that waits holds no thread.
 
-Judging ends for all, and stays ended, on a fatal failure, on a demanded wait of more than ten minutes, when the
-allowed number of calls is used up, and when no question has come through for a long time.
+Judging ends for all, and stays ended, on a fatal failure, on a demanded wait of more than ten minutes, when
+the allowed number of calls is used up, and when no question has come through for a long time.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ class JudgingEnded(Exception):
 
 @dataclass
 class Limit:
-    """How many requests may be in flight: grows by one a clean reply, shrinks once for what was sent together."""
+    """How many requests may be in flight: grows by one a clean reply, shrinks once for what was sent
+    together."""
 
     cap: int
     now: float = 0.0
@@ -79,7 +81,8 @@ class Limit:
         self._admit()
 
     def shrink(self, sent: float, at: float) -> None:
-        """sent, at: when the failed request was sent and failed. What was sent before the last shrink counts no more."""
+        """sent, at: when the failed request was sent and failed. What was sent before the last shrink
+        counts no more."""
         if sent >= self.last_shrink:
             self.now, self.shrunk, self.last_shrink = max(1.0, self.now * SHRINK), True, at
 
@@ -101,7 +104,8 @@ class Counters:
 
 
 class Pool:
-    """run(job) for jobs that make one request each. clock, sleep and rng can be replaced, so that no test waits."""
+    """run(job) for jobs that make one request each. clock, sleep and rng can be replaced, so that no test
+    waits."""
 
     def __init__(
         self,
@@ -124,7 +128,8 @@ class Pool:
         self._lost = 0
 
     async def run(self, job: Callable[[], T]) -> T:
-        """The job's result. Raises Failure when all attempts failed, JudgingEnded when none may be made any more."""
+        """The job's result. Raises Failure when all attempts failed, JudgingEnded when none may be made any
+        more."""
         for attempt in range(self._attempts):
             await self._turn()
             sent = self._clock()
@@ -206,7 +211,8 @@ class Pool:
 
 
 class _Threads:
-    """Threads as needed, none of which keeps the process alive: a reply that hangs must not hold up the end."""
+    """Threads as needed, none of which keeps the process alive: a reply that hangs must not hold up the
+    end."""
 
     def __init__(self) -> None:
         self._jobs: queue.SimpleQueue[tuple[Callable[[], Any], asyncio.Future[Any]] | None] = (

@@ -1,13 +1,16 @@
-"""The judge of a run: opens what the tasks name, asks each question once, keeps what was paid for, and counts.
+"""The judge of a run: opens what the tasks name, asks each question once, keeps what was paid for, and
+counts.
 
     specs = {"ragtruth.subset": "gpt-4o-mini@openai", "harmbench.subset": "gpt-4.1-mini@openai"}
     async with JudgeService(specs, JudgeOptions(cache_dir=Path("cache"))) as service:
-        await service.check()                                   # one tiny question to each judge, before a run
-        verdict = await service.for_task("harmbench.subset").ask("refusal_detection", prompt="…", response="…")
+        await service.check()                                   # one tiny question to each judge, before a
+        run verdict = await service.for_task("harmbench.subset").ask("refusal_detection", prompt="…",
+        response="…")
     service.summary()                                           # for run.json: judges, served models, counts
 
-`ask` never raises because of a judge: what it did not get is a verdict without a value. Once judging has ended (bad
-key, unknown model, no quota, the allowed calls are made) every further `ask` returns at once; `service.ended` says why.
+`ask` never raises because of a judge: what it did not get is a verdict without a value. Once judging has
+ended (bad key, unknown model, no quota, the allowed calls are made) every further `ask` returns at once;
+`service.ended` says why.
 """
 
 from __future__ import annotations
@@ -38,7 +41,8 @@ class JudgeFatal(Exception):
 
 @dataclass(frozen=True)
 class JudgeOptions:
-    """override: "MODEL@BACKEND" for every task. cache_dir: None keeps nothing. max_calls: requests of this run."""
+    """override: "MODEL@BACKEND" for every task. cache_dir: None keeps nothing. max_calls: requests of this
+    run."""
 
     override: str | None = None
     concurrency: int = 64
@@ -60,7 +64,8 @@ class TaskCounts:
 
 @dataclass(frozen=True)
 class Progress:
-    """A look at a run. done: verdicts given. waiting: asked and not answered. rate: verdicts a second from the wire."""
+    """A look at a run. done: verdicts given. waiting: asked and not answered. rate: verdicts a second from
+    the wire."""
 
     done: int
     waiting: int
@@ -147,7 +152,8 @@ class JudgeService:
         return TaskJudge(self, task, self.specs[task])
 
     async def check(self) -> dict[str, str]:
-        """Asks each judge one tiny question, past the cache; returns spec -> served model. Raises JudgeFatal."""
+        """Asks each judge one tiny question, past the cache; returns spec -> served model. Raises
+        JudgeFatal."""
         asked = question("answer_equivalence", {"question": "1 + 1 = ?", "answer": "2", "gold": "2"})
         served: dict[str, str] = {}
         for spec in sorted(set(self.specs.values())):
@@ -286,7 +292,8 @@ class JudgeService:
         )
 
     def summary(self) -> dict[str, Any]:
-        """JSON for run.json: per task the judge, served models, verdicts by status and tokens; and the whole run."""
+        """JSON for run.json: per task the judge, served models, verdicts by status and tokens; and the
+        whole run."""
         tasks = {
             task: {
                 "judge": self.specs[task],

@@ -28,19 +28,34 @@ from evaluation.scorers.formula_values import (
     symbols,
 )
 
-MATH_TOLERANCE = Fraction(1, 10**10)  # published: of two plain decimals, MATH
-LIVE_TOLERANCE = Fraction(1, 10**6)  # published: LiveMathBench
 MAX_TEXT = 2000
 MAX_ITEMS = 60
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """equal: True, False, or None where nothing is shown. reason: "unequal", "timeout", "too_large",
-    "undefined",
+class Policy:
+    """What the published definitions of two tasks settle differently.
 
-    "unreadable" (not in the grammar), "not_shown" (parsed, but neither equal nor unequal shown); None where
-    equal. symbolic: whether the guarded process was asked.
+    tolerance: of two plain decimals. bare_degrees: whether 30 is the gold 30 degrees (LiveMathBench compared
+    the numbers; MATH wants the degree sign on both sides).
+    """
+
+    tolerance: Fraction
+    bare_degrees: bool
+
+
+MATH = Policy(Fraction(1, 10**10), False)
+LIVE = Policy(Fraction(1, 10**6), True)
+EXACT = Policy(Fraction(0), False)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A verdict.
+
+    equal: True, False, or None where nothing is shown. reason: "unequal", "timeout", "too_large",
+    "undefined", "unreadable" (not in the grammar) or "not_shown" (parsed, but neither shown);
+    None where equal. symbolic: whether the guarded process was asked.
     """
 
     equal: bool | None
@@ -54,7 +69,7 @@ UNEQUAL = Comparison(False, "unequal")
 
 
 @lru_cache(maxsize=200_000)
-def compare(gold: str, answer: str, tolerance: Fraction = MATH_TOLERANCE) -> Comparison:
+def compare(gold: str, answer: str, policy: Policy = MATH) -> Comparison:
     """Compares two answers as texts. Never raises because of them; safe in threads; kept per (gold,
     answer).
     """
@@ -62,13 +77,13 @@ def compare(gold: str, answer: str, tolerance: Fraction = MATH_TOLERANCE) -> Com
         return EQUAL
     if len(gold) > MAX_TEXT or len(answer) > MAX_TEXT:
         return Comparison(None, "unreadable")
-    quick = _plain_numbers(gold, answer, tolerance)
+    quick = _plain_numbers(gold, answer, policy)
     if quick is not None:
         return quick
     words = _compare_words(gold, answer)
     if words is not None:
         return words
-    return _compare_values(gold, answer, tolerance)
+    return _compare_values(gold, answer, policy)
 
 
 def _squeezed(text: str) -> str:
@@ -76,11 +91,11 @@ def _squeezed(text: str) -> str:
     return _LOOSE.sub("", text.strip()).strip("$").rstrip(".").strip()
 
 
-def _plain_numbers(gold: str, answer: str, tolerance: Fraction) -> Comparison | None:
+def _plain_numbers(gold: str, answer: str, policy: Policy) -> Comparison | None:
     left, right = _plain_number(gold), _plain_number(answer)
     if left is None or right is None:
         return None
-    return EQUAL if abs(left - right) <= tolerance else UNEQUAL
+    return EQUAL if abs(left - right) <= policy.tolerance else UNEQUAL
 
 
 def _plain_number(text: str) -> Fraction | None:
@@ -113,7 +128,7 @@ def _compare_words(gold: str, answer: str) -> Comparison | None:
     return UNEQUAL
 
 
-def _compare_values(gold: str, answer: str, tolerance: Fraction) -> Comparison:
+def _compare_values(gold: str, answer: str, policy: Policy) -> Comparison:
     left, right = _read(gold), _read(answer)
     if left is None or right is None:
         return _by_symbols(gold, answer)
@@ -123,8 +138,8 @@ def _compare_values(gold: str, answer: str, tolerance: Fraction) -> Comparison:
         if again is not None and again[0] == "list":
             left, right = (left, again) if left[0] == "list" else (again, right)
     try:
-        equal = _same(left, right, tolerance)
-    except TooLarge:
+        equal = _same(left, right, policy)
+    except (TooLarge, RecursionError):
         return Comparison(False, "too_large")
     except Undefined:
         return Comparison(None, "undefined")
@@ -144,17 +159,17 @@ def _read(text: str, thousands: bool = True) -> Node | None:
 
 def _by_symbols(gold: str, answer: str) -> Comparison:
     """What our grammar does not know and math-verify may: sums, integrals, limits."""
-    from evaluation.scorers.symbolic import allowed, ask
+    from evaluation.scorers.symbolic import allowed, ask, worth_asking
 
     left, right = normalise(gold), normalise(answer)
-    if not (allowed(left) and allowed(right)):
+    if not (worth_asking(left, right) and allowed(left) and allowed(right)):
         return Comparison(None, "unreadable")
     verdict = ask(left, right)
     if verdict == "equal":
         return Comparison(True, None, True)
     if verdict == "timeout":
         return Comparison(False, "timeout", True)
-    return Comparison(None, "not_shown", True)
+    return Comparison(None, "unreadable" if verdict == "unparsed" else "not_shown", True)
 
 
 # --- values ---------------------------------------------------------------------------------------
@@ -162,13 +177,13 @@ def _by_symbols(gold: str, answer: str) -> Comparison:
 _BARE = ("num", "const", "sym", "add", "mul", "neg", "div", "pow", "root", "call", "fact", "inf")
 
 
-def _same(gold: Node, answer: Node, tolerance: Fraction) -> bool | None:
+def _same(gold: Node, answer: Node, policy: Policy) -> bool | None:
     """Whether two values are one. None where nothing is shown."""
     if gold == answer:
         return True
     rule = _RULES.get((_family(gold), _family(answer)))
     if rule is not None:
-        return rule(gold, answer, tolerance)
+        return rule(gold, answer, policy)
     return False
 
 
@@ -176,11 +191,11 @@ def _family(node: Node) -> str:
     return "expression" if node[0] in _BARE else node[0]
 
 
-def _expressions(gold: Node, answer: Node, tolerance: Fraction) -> bool | None:
+def _expressions(gold: Node, answer: Node, policy: Policy) -> bool | None:
     left, right = _infinite(gold), _infinite(answer)
     if left or right:
         return left == right
-    return same_value(gold, answer, tolerance)
+    return same_value(gold, answer, policy.tolerance)
 
 
 def _infinite(node: Node) -> int:
@@ -189,43 +204,43 @@ def _infinite(node: Node) -> int:
     return -1 if node == ("neg", ("inf",)) else 0
 
 
-def _quantities(gold: Node, answer: Node, tolerance: Fraction) -> bool | None:
+def _quantities(gold: Node, answer: Node, policy: Policy) -> bool | None:
     unit = gold[2] if gold[0] == "quantity" else ""
     other = answer[2] if answer[0] == "quantity" else ""
-    if unit and unit != other and (other or unit == "degree"):
+    if unit and unit != other and (other or (unit == "degree" and not policy.bare_degrees)):
         return False
     left = gold[1] if gold[0] == "quantity" else gold
     right = answer[1] if answer[0] == "quantity" else answer
-    return _same(left, right, tolerance)
+    return _same(left, right, policy)
 
 
-def _percents(gold: Node, answer: Node, tolerance: Fraction) -> bool | None:
+def _percents(gold: Node, answer: Node, policy: Policy) -> bool | None:
     left = gold[1] if gold[0] == "percent" else gold
     right = answer[1] if answer[0] == "percent" else answer
-    if _same(left, right, tolerance):
+    if _same(left, right, policy):
         return True
     if gold[0] == "percent":
         return False
     if not _at_most_one(gold):
         return False
-    return _same(gold, ("div", right, ("num", Fraction(100))), tolerance)
+    return _same(gold, ("div", right, ("num", Fraction(100))), policy)
 
 
 def _at_most_one(node: Node) -> bool:
     return not symbols(node) and abs(approximate(node, {})) <= 1
 
 
-def _unordered(gold: Node, answer: Node, tolerance: Fraction) -> bool | None:
+def _unordered(gold: Node, answer: Node, policy: Policy) -> bool | None:
     left, right = _items(gold), _items(answer)
     if "set" in (gold[0], answer[0]):
-        left, right = _distinct(left, tolerance), _distinct(right, tolerance)
+        left, right = _distinct(left, policy), _distinct(right, policy)
     if len(left) != len(right):
         return False
     if len(left) > MAX_ITEMS:
         return None
     rest = list(right)
     for item in left:
-        match = next((other for other in rest if _same(item, other, tolerance)), None)
+        match = next((other for other in rest if _same(item, other, policy)), None)
         if match is None:
             return False
         rest.remove(match)
@@ -238,43 +253,43 @@ def _items(node: Node) -> list[Node]:
     return [node]
 
 
-def _distinct(items: list[Node], tolerance: Fraction) -> list[Node]:
+def _distinct(items: list[Node], policy: Policy) -> list[Node]:
     kept: list[Node] = []
     for item in items[: MAX_ITEMS + 1]:
-        if not any(_same(item, other, tolerance) for other in kept):
+        if not any(_same(item, other, policy) for other in kept):
             kept.append(item)
     return kept
 
 
-def _tuples(gold: Node, answer: Node, tolerance: Fraction) -> bool | None:
+def _tuples(gold: Node, answer: Node, policy: Policy) -> bool | None:
     if gold[1:3] != answer[1:3] or len(gold[3]) != len(answer[3]):
         return False
-    return _all_same(gold[3], answer[3], tolerance)
+    return _all_same(gold[3], answer[3], policy)
 
 
-def _all_same(left: list[Node], right: list[Node], tolerance: Fraction) -> bool | None:
-    results = [_same(a, b, tolerance) for a, b in zip(left, right, strict=True)]
+def _all_same(left: list[Node], right: list[Node], policy: Policy) -> bool | None:
+    results = [_same(a, b, policy) for a, b in zip(left, right, strict=True)]
     if all(results):
         return True
     return False if False in results else None
 
 
-def _opened(gold: Node, answer: Node, tolerance: Fraction) -> bool | None:
+def _opened(gold: Node, answer: Node, policy: Policy) -> bool | None:
     """(a) against a: brackets around one value."""
     if gold[0] == "tuple" and len(gold[3]) == 1:
-        return _same(gold[3][0], answer, tolerance)
+        return _same(gold[3][0], answer, policy)
     if answer[0] == "tuple" and len(answer[3]) == 1:
-        return _same(gold, answer[3][0], tolerance)
+        return _same(gold, answer[3][0], policy)
     return False
 
 
-def _matrices(gold: Node, answer: Node, tolerance: Fraction) -> bool | None:
+def _matrices(gold: Node, answer: Node, policy: Policy) -> bool | None:
     if [len(row) for row in gold[1]] != [len(row) for row in answer[1]]:
         return False
-    return _all_same([c for row in gold[1] for c in row], [c for row in answer[1] for c in row], tolerance)
+    return _all_same([c for row in gold[1] for c in row], [c for row in answer[1] for c in row], policy)
 
 
-def _times(gold: Node, answer: Node, tolerance: Fraction) -> bool | None:
+def _times(gold: Node, answer: Node, policy: Policy) -> bool | None:
     if gold[2] and not answer[2]:
         return False
     if answer[2] and not gold[2]:
@@ -283,35 +298,33 @@ def _times(gold: Node, answer: Node, tolerance: Fraction) -> bool | None:
     return gold[1] == answer[1]
 
 
-def _ratios(gold: Node, answer: Node, tolerance: Fraction) -> bool | None:
+def _ratios(gold: Node, answer: Node, policy: Policy) -> bool | None:
     if len(gold[1]) != len(answer[1]):
         return False
     first, second = gold[1][0], answer[1][0]
-    return _all_same(
-        [("mul", [a, second]) for a in gold[1]], [("mul", [b, first]) for b in answer[1]], Fraction(0)
-    )
+    return _all_same([("mul", [a, second]) for a in gold[1]], [("mul", [b, first]) for b in answer[1]], EXACT)
 
 
-def _relations(gold: Node, answer: Node, tolerance: Fraction) -> bool | None:
+def _relations(gold: Node, answer: Node, policy: Policy) -> bool | None:
     if gold[2] == ["="] and answer[2] == ["="]:
         (a, b), (c, d) = gold[1], answer[1]
         if a == c:
-            return _same(b, d, tolerance)
+            return _same(b, d, policy)
         if any(_family(side) not in ("expression",) for side in (a, b, c, d)):
-            return _same(a, c, tolerance) and _same(b, d, tolerance)
+            return _same(a, c, policy) and _same(b, d, policy)
         if a[0] == c[0] == "sym":
-            return _same(a, d, tolerance) and _same(b, c, tolerance) if d[0] == "sym" else False
+            return _same(a, d, policy) and _same(b, c, policy) if d[0] == "sym" else False
         return proportional(("add", [a, ("neg", b)]), ("add", [c, ("neg", d)]))
     left, right = _interval(gold), _interval(answer)
     if left and right:
         same_unknown = _unknown(gold) == _unknown(answer)
-        return _same(left, right, tolerance) if same_unknown else False
+        return _same(left, right, policy) if same_unknown else False
     if all(sign == "=" for sign in answer[2]) and len(answer[2]) > 1:
-        return _same(gold, ("rel", [answer[1][0], answer[1][-1]], ["="]), tolerance)
-    if gold[2] == answer[2] and len(gold[1]) == len(answer[1]) and _all_same(gold[1], answer[1], tolerance):
+        return _same(gold, ("rel", [answer[1][0], answer[1][-1]], ["="]), policy)
+    if gold[2] == answer[2] and len(gold[1]) == len(answer[1]) and _all_same(gold[1], answer[1], policy):
         return True
     flipped = ("rel", answer[1][::-1], [_FLIPPED.get(sign, sign) for sign in answer[2][::-1]])
-    if gold[2] == flipped[2] and len(gold[1]) == len(answer[1]) and _all_same(gold[1], flipped[1], tolerance):
+    if gold[2] == flipped[2] and len(gold[1]) == len(answer[1]) and _all_same(gold[1], flipped[1], policy):
         return True
     return None
 
@@ -346,13 +359,13 @@ def _interval(node: Node) -> Node | None:
     return None
 
 
-def _relation_and_value(gold: Node, answer: Node, tolerance: Fraction) -> bool | None:
+def _relation_and_value(gold: Node, answer: Node, policy: Policy) -> bool | None:
     """x = 5 against 5; x > 5 against an interval; the result of a chain of equations."""
     relation, value = (gold, answer) if gold[0] == "rel" else (answer, gold)
     interval = _interval(relation)
     if interval and value[0] in ("tuple", "list"):
         pair = (interval, value) if relation is gold else (value, interval)
-        return _same(*pair, tolerance)
+        return _same(*pair, policy)
     if any(sign != "=" for sign in relation[2]):
         return False
     named = relation[1][0][0] == "sym" or (relation[1][0][0] == "call" and relation[1][0][1].startswith("?"))
@@ -361,27 +374,40 @@ def _relation_and_value(gold: Node, answer: Node, tolerance: Fraction) -> bool |
     bare = relation[1][-1]
     if bare[0] == "sym" and not named and value[0] != "sym":
         bare = relation[1][0]  # 5 = x
-    return _same(bare, value, tolerance) if relation is gold else _same(value, bare, tolerance)
+    return _same(bare, value, policy) if relation is gold else _same(value, bare, policy)
 
 
-def _relation_list(gold: Node, answer: Node, tolerance: Fraction) -> bool | None:
+def _relation_list(gold: Node, answer: Node, policy: Policy) -> bool | None:
     """x = 1, x = 2 against 1, 2: item by item, which the relation's own rules do; one relation is a list
     of one.
     """
     if _family(gold) == "rel" and _interval(gold) is None and gold[2] == ["="] and gold[1][0][0] == "sym":
-        return _same(gold[1][1], answer, tolerance)
+        return _same(gold[1][1], answer, policy)
     if _family(answer) == "rel" and answer[2] == ["="] and answer[1][0][0] == "sym":
-        return _same(gold, answer[1][1], tolerance)
+        return _same(gold, answer[1][1], policy)
     return False
 
 
-def _single(gold: Node, answer: Node, tolerance: Fraction) -> bool | None:
+def _single(gold: Node, answer: Node, policy: Policy) -> bool | None:
     """A set or list of one against the value itself."""
     left, right = _items(gold), _items(answer)
-    return _same(left[0], right[0], tolerance) if len(left) == len(right) == 1 else False
+    return _same(left[0], right[0], policy) if len(left) == len(right) == 1 else False
+
+
+def _named_tuple(gold: Node, answer: Node, policy: Policy) -> bool | None:
+    """x = 3, y = 4 against (3, 4): the unknowns in their order of letters."""
+    pairs, point = (gold, answer) if gold[0] == "list" else (answer, gold)
+    if not all(item[0] == "rel" and item[2] == ["="] and item[1][0][0] == "sym" for item in pairs[1]):
+        return False
+    values = [item[1][1] for item in sorted(pairs[1], key=lambda item: item[1][0][1])]
+    if point[1:3] != ("(", ")") or len(values) != len(point[3]):
+        return False
+    return _all_same(point[3], values, policy) if point is gold else _all_same(values, point[3], policy)
 
 
 _RULES = {
+    ("list", "tuple"): _named_tuple,
+    ("tuple", "list"): _named_tuple,
     ("expression", "expression"): _expressions,
     ("quantity", "quantity"): _quantities,
     ("quantity", "expression"): _quantities,

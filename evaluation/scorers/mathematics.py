@@ -17,7 +17,7 @@ from evaluation.extraction.latex import boxes, final_answer, reduce_phrase
 from evaluation.judge import OK as JUDGED
 from evaluation.judge import Judge
 from evaluation.rows import OK, Row, is_missing, text_of
-from evaluation.scorers.equivalence import LIVE_TOLERANCE, compare
+from evaluation.scorers.equivalence import LIVE, compare
 
 # keys of a gold object, in the order in which they are looked up; published: "text"
 _GOLD_KEYS = ("text", "answer", "final_answer", "solution", "value", "gold")
@@ -69,7 +69,7 @@ def score_livemathbench(row: Row) -> dict[str, Any]:
     answer = final_answer(row.answer)
     if answer is None:
         return {"correct": False, "by_rule": None, "extracted": None, "reason": "no_answer_found"}
-    verdict = compare(gold, answer, LIVE_TOLERANCE)
+    verdict = compare(gold, answer, LIVE)
     decided, reason = verdict.equal, verdict.reason
     if decided is None:
         decided = _by_words(gold, answer)

@@ -16,16 +16,9 @@ from evaluation.extraction.letters import LETTERS, Options, label_of_text, optio
 from evaluation.judge import OK as JUDGED
 from evaluation.judge import Judge
 from evaluation.rows import OK, Row, is_missing, text_of
+from evaluation.tasks import TASKS
 
-# the letters that a benchmark always offers, whatever a row's choices show of them
-_OFFERED = {
-    "mmlu_pro.subset": 10, "mmlu_pro.rephrased": 10, "hellaswag.subset": 4, "longbenchv2.full": 4,
-    "winogrande.subset": 2, "truthfulqa.full": 2,
-}  # fmt: skip
 _MOST_LETTERS = 10  # where a row has no choices
-# WinoGrande numbers its options from 1 (https://arxiv.org/abs/1907.10641); other number golds are indices
-# from 0
-_FIRST_NUMBER = {"winogrande.subset": 1}
 
 
 def score(row: Row) -> dict[str, Any]:
@@ -70,12 +63,12 @@ async def judge_choice(row: Row, judge: Judge) -> dict[str, Any]:
 
 def _options(row: Row) -> Options:
     options = options_of(row.get("choices"))
-    return options.at_least(_OFFERED.get(row.task, 0) if options.labels else _MOST_LETTERS)
+    return options.at_least(TASKS[row.task].letters if options.labels else _MOST_LETTERS)
 
 
 def _numbered(row: Row, options: Options) -> Options:
     """With numbers as names of options where the benchmark or the row's gold numbers them."""
-    first = _FIRST_NUMBER.get(row.task)
+    first = TASKS[row.task].first_number
     if first is None and re.fullmatch(r"\d{1,2}", text_of(_bare(row.gold)).strip()):
         first = 0
     return options if first is None else options.numbered(first)
@@ -99,7 +92,7 @@ def gold_letter(row: Row, options: Options) -> str | None:
         if letter and letter[1] in options.labels:
             return letter[1]
     if re.fullmatch(r"\d{1,2}", text):
-        index = int(text) - _FIRST_NUMBER.get(row.task, 0)
+        index = int(text) - (TASKS[row.task].first_number or 0)
         labels = options.labels or tuple(LETTERS)
         # 0 where numbers start at 1 can only be an index
         return labels[max(index, 0)] if index < len(labels) else None

@@ -19,34 +19,10 @@ _LANGUAGES = {
     "japanese": "ja",
     "thai": "th", "swahili": "sw", "bengali": "bn", "telugu": "te",
 }  # fmt: skip
-_CODES = frozenset(
-    [
-        "en",
-        "de",
-        "fr",
-        "es",
-        "ru",
-        "zh",
-        "ja",
-        "th",
-        "sw",
-        "bn",
-        "te",
-        "ar",
-        "hi",
-        "it",
-        "pt",
-        "ko",
-        "tr",
-        "vi",
-        "el",
-        "pl",
-        "nl",
-        "ro",
-        "id",
-        "ur",
-    ]
-)
+_CODES = frozenset({
+    "en", "de", "fr", "es", "ru", "zh", "ja", "th", "sw", "bn", "te", "ar", "hi", "it", "pt", "ko",
+    "tr", "vi", "el", "pl", "nl", "ro", "id", "ur",
+})  # fmt: skip
 _GOLD_KEYS = ("answer", "answer_number", "text", "gold", "target")
 
 

@@ -82,6 +82,8 @@ def _with_steps(
         score["num_steps"] = len(found)
         score["step_validity"] = sum(map(valid, found)) / len(found)
         score["pending"] = "judge_reasoning"
+    elif reason is None:
+        score["reason"] = "no_steps"
     return score
 
 
@@ -139,7 +141,7 @@ _SAID = re.compile(
 def _options(choices: Any) -> dict[str, str]:
     """Letter -> text, from a list, an object, or text such as "A: iron B: zinc"; empty without options."""
     if isinstance(choices, str) and choices.lstrip().startswith("["):
-        with contextlib.suppress(ValueError):
+        with contextlib.suppress(ValueError, RecursionError):
             choices = json.loads(choices)
     if isinstance(choices, dict):
         inner = choices.get("text")
@@ -177,7 +179,7 @@ def _gold_letter(gold: Any, options: dict[str, str]) -> str | None:
     named = _by_text(text, options)
     if named:
         return named
-    if text.isdigit() and int(text) < max(len(options), 1):
+    if len(text) <= 2 and text.isdigit() and int(text) < max(len(options), 1):
         return LETTERS[int(text)]
     leading = _LEADING.match(text)
     return leading.group(1).upper() if leading else None

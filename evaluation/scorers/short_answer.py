@@ -137,46 +137,11 @@ def _texts(value: Any) -> list[str]:
 
 
 _NAME = re.compile(r"\b[A-ZÀ-ÖØ-Þ][\w'’-]+(?:\s+[A-ZÀ-ÖØ-Þ][\w'’-]+)*")
-_OPENERS = frozenset(
-    [
-        "the",
-        "a",
-        "an",
-        "it",
-        "in",
-        "on",
-        "at",
-        "he",
-        "she",
-        "they",
-        "we",
-        "this",
-        "that",
-        "these",
-        "those",
-        "there",
-        "both",
-        "yes",
-        "no",
-        "i",
-        "his",
-        "her",
-        "their",
-        "its",
-        "as",
-        "for",
-        "from",
-        "by",
-        "and",
-        "but",
-        "according",
-        "based",
-        "answer",
-        "action",
-        "thought",
-        "finish",
-    ]
-)
+_OPENERS = frozenset({
+    "the", "a", "an", "it", "in", "on", "at", "he", "she", "they", "we", "this", "that", "these",
+    "those", "there", "both", "yes", "no", "i", "his", "her", "their", "its", "as", "for", "from", "by",
+    "and", "but", "according", "based", "answer", "action", "thought", "finish",
+})  # fmt: skip
 
 
 def in_passage(answer: str, text: str) -> bool:
@@ -210,30 +175,10 @@ def _without_openers(name: str) -> str:
 _YES = frozenset(("yes", "true", "t", "y", "correct", "1", "yeah", "yep", "right"))
 _NO = frozenset(("no", "false", "f", "n", "incorrect", "0", "nope", "wrong"))
 # the published indicator words of an answer in a short passage
-_INDICATORS = frozenset(
-    [
-        "are",
-        "can",
-        "cannot",
-        "confirmed",
-        "correct",
-        "denied",
-        "did",
-        "does",
-        "false",
-        "has",
-        "have",
-        "incorrect",
-        "is",
-        "must",
-        "should",
-        "true",
-        "was",
-        "were",
-        "will",
-        "would",
-    ]
-)
+_INDICATORS = frozenset({
+    "are", "can", "cannot", "confirmed", "correct", "denied", "did", "does", "false", "has", "have",
+    "incorrect", "is", "must", "should", "true", "was", "were", "will", "would",
+})  # fmt: skip
 
 
 def score_boolq(row: Row) -> dict[str, Any]:
@@ -281,6 +226,11 @@ _DENYING = re.compile(
 )
 
 
+_STATED = re.compile(
+    r"\banswer (?:is|would be|must be) (?:therefore |thus |clearly |simply )?(yes|no|true|false)\b"
+)
+
+
 def yes_or_no(answer: str, whole: str) -> bool | None:
     """What an answer says: its leading word, else fixed phrases, else the one of yes and no (true and false)
     that it has; where it has neither, the one that the whole text has. None where both or none are there."""
@@ -295,8 +245,11 @@ def yes_or_no(answer: str, whole: str) -> bool | None:
             return False
         if _DENYING.search(found):
             return False
+        stated = _STATED.findall(found)
+        if stated:
+            return stated[-1] in _YES
         present = set(found.split())
-        yes, no = bool(present & {"yes", "true"}), bool(present & {"no", "false"})
+        yes, no = bool(present & {"yes", "true"}), bool(present & {"no", "false", "incorrect", "untrue"})
         if yes != no:
             return yes
         if yes and no and text is whole:

@@ -10,6 +10,7 @@ are set from outside, by a timer that kills, so they hold in threads and whateve
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import json
 import os
@@ -62,13 +63,16 @@ def allowed(text: str) -> bool:
     return bool(_ALPHABET.fullmatch(rest)) and not _RUN.search(rest)
 
 
+def worth_asking(gold: str, answer: str) -> bool:
+    """Whether one of them has a command that math-verify knows and our own grammar does not."""
+    return any(c in _HARD for text in (gold, answer) for c in _COMMAND.findall(text[:MAX_LENGTH]))
+
+
 def ask(gold: str, answer: str) -> str:
     """Whether math-verify holds two normalised texts equal: "equal", "unequal", "unparsed" or "timeout".
 
     Raises ParserMissing where the child cannot be started at all.
     """
-    if not any(c in _HARD for text in (gold, answer) for c in _COMMAND.findall(text)):
-        return UNPARSED  # our grammar knows all of it and still could not read it
     return _guard.ask({"gold": gold, "answer": answer}, LIMIT_S)
 
 
@@ -163,6 +167,7 @@ class Guard:
 
 
 _guard = Guard()
+_inherited: Guard | None = None  # kept, so that nothing of it is finalised in the wrong process
 
 
 def close() -> None:
@@ -172,10 +177,15 @@ def close() -> None:
 
 
 def _after_fork() -> None:
-    """A forked worker must not talk to its parent's child."""
-    global _guard
-    _guard = Guard()
+    """A forked worker must not talk to its parent's child, nor keep it alive by an open pipe."""
+    global _guard, _inherited
+    _inherited, _guard = _guard, Guard()
+    process = _inherited.process
+    for stream in (process.stdin, process.stdout) if process else ():
+        with contextlib.suppress(OSError, ValueError):
+            stream.close()
 
 
+atexit.register(close)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,94 @@
+"""Numbers and sentences that pictures, tables and summary share.
+
+number(-0.04) = "0.0"    span(-21.2, -11.4) = "[−21, −11]"    mark_of(-3.0, 1) = "▼"
+"""
+
+from __future__ import annotations
+
+from evaluation.comparison.model import Comparison, MetricResult
+
+MINUS = "\N{MINUS SIGN}"
+
+
+def number(value: float, digits: int = 1) -> str:
+    """One decimal, a true minus, never "-0.0"; very large values without decimals."""
+    if abs(value) >= 1000:
+        digits = 0
+    text = f"{value:.{digits}f}"
+    if float(text) == 0:
+        text = text.lstrip("-")
+    return text.replace("-", MINUS)
+
+
+def span(low: float, high: float) -> str:
+    """[−21, −11]; more decimals where the interval is narrow, or where an end would be rounded to zero."""
+    digits = 0 if max(abs(low), min(abs(high), 1e9)) >= 10 else 1
+    while digits < 2 and any(end != 0 and abs(end) < 1e9 and round(end, digits) == 0 for end in (low, high)):
+        digits += 1
+    top = "∞" if high == float("inf") else number(high, digits)
+    return f"[{number(low, digits)}, {top}]"
+
+
+def mark_of(mean: float, direction: int) -> str:
+    """▼ worse, ▲ better, ◆ a habit that drifted."""
+    return "◆" if direction == 0 else "▼" if mean * direction < 0 else "▲"
+
+
+def footer(comparison: Comparison) -> list[str]:
+    """What stands below every picture: how it was made, and what must not be overlooked."""
+    bases = sorted({p.base_name for p in comparison.pairs})
+    lines = [f"Base: {', '.join(shorten(b, 60) for b in bases)}."]
+    runs = {(p.base_runs, p.adapted_runs) for p in comparison.pairs}
+    if runs != {(1, 1)}:
+        lines[0] += " Means of several runs; their spread is part of the intervals."
+    counts = [t.shared for p in comparison.pairs for t in p.tasks.values()]
+    if counts:
+        total = {sum(t.shared for t in p.tasks.values()) for p in comparison.pairs}
+        many = f"{min(total):,}" if len(total) == 1 else f"{min(total):,}–{max(total):,}"
+        tasks = sorted({len(p.tasks) for p in comparison.pairs})
+        lines.append(
+            f"Samples paired: {many} a model in {'–'.join(map(str, tasks[:1] + tasks[1:][-1:]))} tasks."
+        )
+    else:
+        lines.append("No per-sample results: deviations only, nothing says whether they are real.")
+    if comparison.judges:
+        lines.append(f"Judge: {', '.join(comparison.judges)}.")
+    if comparison.definitions:
+        lines.append(f"Definitions {', '.join(comparison.definitions)}.")
+    lines += stamps(comparison)
+    return lines
+
+
+def stamps(comparison: Comparison) -> list[str]:
+    """Words that limit what the numbers may be used for."""
+    found = []
+    if comparison.limits:
+        found.append(f"First {min(comparison.limits)} samples of each task only.")
+    if comparison.demo_judge:
+        found.append("Offline demo judge, not for reporting.")
+    if comparison.mismatched:
+        what = sorted({d.what for p in comparison.pairs for d in p.differences})
+        shown = ", ".join(what[:4]) + (f" and {len(what) - 4} more" if len(what) > 4 else "")
+        found.append(f"MADE DIFFERENTLY, compared all the same: {shown}.")
+    missing = sorted({c for p in comparison.pairs for r in p.rows.values() for c in r.missing})
+    if missing:
+        effect = "counted as 0" if comparison.missing_rule == "zero" else "left out"
+        found.append(f"{len(missing)} missing metric(s), {effect}, hatched.")
+    return found
+
+
+def shorten(name: str, width: int) -> str:
+    """A name cut in the middle."""
+    name = " ".join(name.split())
+    return name if len(name) <= width else name[: width // 2 - 1] + "…" + name[-(width - width // 2) :]
+
+
+def points_text(metric: MetricResult) -> str:
+    """The difference in the metric's own unit, shares in points of percent, with its paired interval."""
+    if metric.points is None:
+        return "n/a"
+    scale, unit = (100, "points") if metric.unit == "share" else (1, metric.unit.split(" ")[0])
+    text = f"{scale * metric.points:+.1f} {unit}"
+    if metric.points_low is not None:
+        text += f" [{scale * metric.points_low:+.1f}, {scale * metric.points_high:+.1f}]"
+    return text
