@@ -21,8 +21,8 @@ from evaluation.comparison.heatmap import Cell, average_cell, row_cell
 from evaluation.comparison.model import Comparison, MetricResult, PairResult, RowResult
 from evaluation.comparison.pairing import Units, pair_task
 from evaluation.comparison.summary import flip_sentence, notes_of, verdict_rows
-from evaluation.comparison.words import number, points_text, span, stamps
-from evaluation.report.facts import gaps_of, made_of
+from evaluation.comparison.words import MINUS, number, points_text, span, stamps
+from evaluation.report.facts import gaps_of, how_of, made_of, value_text
 from evaluation.report.page import write_page
 from evaluation.report.samples import PAGE_TEXT, block, measures_of, sides_of_pair
 from evaluation.report.texts import visible
@@ -32,16 +32,21 @@ from evaluation.taxonomy import CAPABILITIES, COLUMN_BY_NAME, COLUMNS, GROUPS
 LEVELS = 8  # steps of a cell's colour
 
 Pairs = Sequence[tuple[PairResult, ModelResult, ModelResult]]
+Outcomes = dict[tuple[int, str], dict[str, dict[str, int]]]  # (pair, task) → measure → outcome code → samples
+Constants = dict[tuple[int, str, str], float]  # (pair, task, measure) → the one value of every sample
 
 
 def write_report(path: Path, comparison: Comparison, pairs: Pairs, plot: Plot) -> Path:
     """Writes the page; where there are no sample tables it has the numbers alone, and says so."""
     blocks, constants = _blocks(pairs)
-    there = {(b["pair"], b["task"]): {m["key"] for m in b["measures"]} for b in blocks}
+    there = {
+        (b["pair"], b["task"]): {m["key"]: {o[0]: o[2] for o in m["outcomes"]} for m in b["measures"]}
+        for b in blocks
+    }
     values = {
         "stamps": stamps(comparison),
         "pairs": [
-            _pair(number, pair, results, plot, constants, there) for number, (pair, *results) in enumerate(pairs)
+            _pair(n, pair, results, plot, constants, there) for n, (pair, *results) in enumerate(pairs)
         ],
         "groups": _heatmap(comparison, plot),
         "aggregated": comparison.aggregated,
@@ -67,11 +72,11 @@ def _distinct(pairs: Pairs) -> list[ModelResult]:
 # ------------------------------------------------------------------------------------------------ samples
 
 
-def _blocks(pairs: Pairs) -> tuple[list[dict[str, Any]], dict[tuple[int, str, str], float]]:
-    """The sample blocks of all pairs, and (pair, task, measure) → the one value of a constant measure."""
+def _blocks(pairs: Pairs) -> tuple[list[dict[str, Any]], Constants]:
+    """The sample blocks of all pairs, and the measures that are constant in them."""
     wanted = [(n, task) for n, (pair, *_) in enumerate(pairs) for task in pair.tasks]
     blocks: list[dict[str, Any]] = []
-    constants: dict[tuple[int, str, str], float] = {}
+    constants: Constants = {}
     room = PAGE_TEXT
     for left, (n, task) in zip(range(len(wanted), 0, -1), wanted, strict=True):
         _, base, adapted = pairs[n]
@@ -156,8 +161,8 @@ def _pair(
     pair: PairResult,
     results: Sequence[ModelResult],
     plot: Plot,
-    constants: dict[tuple[int, str, str], float],
-    there: dict[tuple[int, str], set[str]],
+    constants: Constants,
+    there: Outcomes,
 ) -> dict[str, Any]:
     places = {title: i for i, title in enumerate(pair.rows)}
     shown = [
@@ -218,7 +223,7 @@ def _deeper(row: RowResult) -> Iterator[str]:
             yield column.name
 
 
-def _tasks(n: int, pair: PairResult, there: dict[tuple[int, str], set[str]]) -> list[dict[str, Any]]:
+def _tasks(n: int, pair: PairResult, there: Outcomes) -> list[dict[str, Any]]:
     """The tasks, those that lost most first, those without a verdict last."""
     listed = []
     for task, info in pair.tasks.items():
@@ -245,18 +250,16 @@ def _tasks(n: int, pair: PairResult, there: dict[tuple[int, str], set[str]]) -> 
                 ],
             }
         )
-    lost = {t["task"]: pair.tasks[t["task"]] for t in listed}
-    listed.sort(
-        key=lambda t: (
-            not t["judged"],
-            -((lost[t["task"]].forgotten or 0) - (lost[t["task"]].gained or 0)),
-            -(lost[t["task"]].forgotten or 0),
-        )
-    )
-    return listed
+
+    def order(entry: dict[str, Any]) -> tuple[bool, int, int]:
+        info = pair.tasks[entry["task"]]
+        forgotten, gained = info.forgotten or 0, info.gained or 0
+        return not entry["judged"], gained - forgotten, -forgotten
+
+    return sorted(listed, key=order)
 
 
-def _uninformative(n: int, constants: dict[tuple[int, str, str], float]) -> list[str]:
+def _uninformative(n: int, constants: Constants) -> list[str]:
     found = []
     for column in COLUMNS:
         metric = metric_of(column.name)
@@ -270,49 +273,64 @@ def _metric(
     n: int,
     metric: MetricResult,
     counted: bool | None,
-    constants: dict[tuple[int, str, str], float],
-    there: dict[tuple[int, str], set[str]],
+    constants: Constants,
+    there: Outcomes,
 ) -> dict[str, Any]:
     """counted: enters its row's mean; None for a metric that is in no row."""
     known = metric_of(metric.column) if metric.column in COLUMN_BY_NAME else None
     key = known.column if known else ""
-    linked = key in there.get((n, metric.task), ())
+    outcomes = there.get((n, metric.task), {}).get(key)
     href = f"#samples/{n}/{metric.task}/{key}"
-    notes = [metric.note] if metric.note else []
-    if counted is False and metric.deviation is not None:
-        notes.append("not in the mean")
-    if metric.quality == "unreliable":
-        notes.append("base too low for a percent: read the points")
-    elif metric.quality:
-        notes.append(metric.quality)
-    if (n, metric.task, key) in constants:
-        notes.append(f"uninformative: {constants[n, metric.task, key]:g} for every sample of both models")
-    if metric.bounds:
-        high = "∞" if metric.bounds[1] is None else number(metric.bounds[1])
-        notes.append(f"with the unjudged samples at worst and best: {number(metric.bounds[0])} to {high} %")
+    judged = [("base", metric.judged_base), ("adapted", metric.judged_adapted)]
     return {
         "name": metric.column,
         "task": metric.task,
-        "how": f"{known.statistic} of {known.column}" + (f" / {known.per}" if known.per else "") if known else "",
-        "base": _value(metric.base, metric.unit),
-        "adapted": _value(metric.adapted, metric.unit),
+        "how": how_of(known),
+        "base": value_text(metric.base, metric.unit),
+        "adapted": value_text(metric.adapted, metric.unit),
         "change": "n/a" if metric.deviation is None else f"{number(metric.deviation)} %",
         "interval": "" if metric.low is None else span(metric.low, metric.high),
-        "points": "" if metric.points is None else points_text(metric),
-        "p": "" if metric.p is None else f"{_small(metric.p)}",
+        "points": "" if metric.points is None else points_text(metric).replace("-", MINUS),
+        "p": "" if metric.p is None else _small(metric.p),
         "test": metric.test,
         "kind": _kind(metric),
         "pairs": metric.pairs,
         "unscored": metric.unscored,
-        "judged": [("base", metric.judged_base), ("adapted", metric.judged_adapted)]
-        if metric.judged_base or metric.judged_adapted else [],
-        "flips": [] if metric.forgotten is None or not linked else [
-            {"count": metric.forgotten, "href": f"{href}/f", "word": "forgotten" if metric.direction > 0 else "yes → no"},
-            {"count": metric.gained, "href": f"{href}/g", "word": "gained" if metric.direction > 0 else "no → yes"},
-        ],
-        "href": href if linked else "",
-        "notes": notes,
-    }  # fmt: skip
+        "judged": [(who, counts) for who, counts in judged if counts],
+        "flips": _flips(metric, outcomes, href),
+        "href": href if outcomes else "",
+        "notes": _metric_notes(metric, counted, constants.get((n, metric.task, key))),
+    }
+
+
+def _flips(metric: MetricResult, outcomes: dict[str, int] | None, href: str) -> list[dict[str, Any]]:
+    """How many samples fell and rose, in the words that fit the metric."""
+    if not outcomes:
+        return []
+    counts, words = (metric.forgotten, metric.gained), ("yes → no", "no → yes")
+    if None in counts:
+        counts, words = (outcomes.get("f", 0), outcomes.get("g", 0)), ("fell", "rose")
+    elif metric.direction > 0:
+        words = ("forgotten", "gained")
+    return [
+        {"count": count, "word": word, "href": f"{href}/{code}"}
+        for count, word, code in zip(counts, words, "fg", strict=True)
+    ]
+
+
+def _metric_notes(metric: MetricResult, counted: bool | None, constant: float | None) -> list[str]:
+    notes = [metric.note] if metric.note else []
+    if counted is False and metric.deviation is not None:
+        notes.append("not in the mean")
+    if metric.quality:
+        low = "base too low for a percent: read the difference"
+        notes.append(low if metric.quality == "unreliable" else metric.quality)
+    if constant is not None:
+        notes.append(f"uninformative: {constant:g} for every sample of both models")
+    if metric.bounds:
+        high = "∞" if metric.bounds[1] is None else number(metric.bounds[1])
+        notes.append(f"with the unjudged samples at worst and best: {number(metric.bounds[0])} to {high} %")
+    return notes
 
 
 def _kind(metric: MetricResult) -> str:
@@ -320,12 +338,6 @@ def _kind(metric: MetricResult) -> str:
         return "quiet"
     up = metric.low > 0
     return "habit" if metric.direction == 0 else "better" if up == (metric.direction > 0) else "worse"
-
-
-def _value(value: float | None, unit: str) -> str:
-    if value is None:
-        return "missing"
-    return f"{100 * value:.1f} %" if unit == "share" else f"{value:.4g} {unit.split(' ')[0]}".strip()
 
 
 def _small(p: float) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from evaluation.results import ModelResult
+from evaluation.tasks import Metric
 
 # why a sample has no value; other reason codes say why an answer counts as wrong
 REASONS = {
@@ -137,3 +138,17 @@ def gaps_of(result: ModelResult) -> list[str]:
             gaps.append(f"{task}: {judged[0]} of {judged[1]} samples that needed the judge were judged.")
         gaps += [f"{task}: {warning}" for warning in (entry.get("warnings") or [])[:5]]
     return gaps
+
+
+def how_of(metric: Metric | None) -> str:
+    """ "mean of correct": which statistic of which per-sample column a metric is; "" where unknown."""
+    if metric is None:
+        return ""
+    return f"{metric.statistic} of {metric.column}" + (f" / {metric.per}" if metric.per else "")
+
+
+def value_text(value: float | None, unit: str) -> str:
+    """A metric's value: shares in percent, others with the first word of their unit."""
+    if value is None:
+        return "missing"
+    return f"{100 * value:.1f} %" if unit == "share" else f"{value:.4g} {unit.split(' ')[0]}".strip()

@@ -12,7 +12,7 @@ from typing import Any
 from evaluation import DEFINITIONS_VERSION
 from evaluation.aggregate import take
 from evaluation.comparison.analysis import metric_of
-from evaluation.report.facts import gaps_of, made_of
+from evaluation.report.facts import gaps_of, how_of, made_of, value_text
 from evaluation.report.page import write_page
 from evaluation.report.samples import PAGE_TEXT, Sides, block, measures_of
 from evaluation.report.texts import visible
@@ -99,17 +99,11 @@ def _metric(column: Any, result: ModelResult, nested: dict, there: dict, constan
         notes.append("no sample has a value")
     if (column.task, key) in constants:
         notes.append(f"uninformative: {constants[column.task, key]:g} for every sample")
-    if value is None:
-        text = "missing"
-    else:
-        text = (
-            f"{100 * value:.1f} %" if column.unit == "share" else f"{value:.4g} {column.unit.split(' ')[0]}"
-        )
     return {
         "name": column.name,
         "task": column.task,
-        "how": f"{metric.statistic} of {key}" + (f" / {metric.per}" if metric.per else "") if metric else "",
-        "value": text,
+        "how": how_of(metric),
+        "value": value_text(value, column.unit),
         "scored": f"{take(entry['n'], column.path) or 0:,} of {samples.get('total', 0):,}" if entry else "",
         "judged": f"{judged[0]:,} of {judged[1]:,}" if judged[1] else "",
         "href": f"#samples/0/{column.task}/{key}" if key in there.get(column.task, ()) else "",

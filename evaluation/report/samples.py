@@ -4,7 +4,7 @@
      "measures": [{"key": "correct", "title": "C1 Accuracy (GSM8K)", "direction": 1, "flag": true,
                    "outcomes": [["f", "Forgotten", 12, 12], …]}],        code, label, in all, on the page
      "records": [{"id": "q7", "p": prompt, "g": gold, "o": "f", "v": [[1, 0]],
-                  "s": [{"a": answer, "x": extracted, "r": reason, "t": state, "n": 8, "j": [judgement, …]}, …]}]}
+                  "s": [{"a": answer, "x": extracted, "r": reason, "t": state, "n": 8, "j": […]}, …]}]}
 
 A measure is a per-sample column that a metric reads. "o" holds one outcome code a measure, "v" its value for
 each model, "s" one side a model, "n" the row in the response file (from 1). Where a task's texts do not fit

@@ -1,7 +1,7 @@
 """Text from models and files on its way into a page: untrusted, of any length, with any character.
 
-"a\\x1b[0m\\u202eb" becomes "a␛[0m⟨U+202E⟩b": whoever reads a page sees every character that could hide or
-reorder others.
+"a\\x1b[0m\\u202eb" becomes "a⟨U+001B⟩[0m⟨U+202E⟩b": whoever reads a page sees every character that could
+hide or reorder others.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
-# C0 have pictures of their own; line feed and tab stay what they are
-_PICTURES = {code: chr(0x2400 + code) for code in range(32) if chr(code) not in "\n\t"} | {0x7F: "\u2421"}
-# C1; soft hyphen; marks and controls of direction; zero width; line separators; fillers; shaping and
-# annotation controls; variation selectors that carry hidden bytes; tags; non-characters
+# C0 and C1 controls but for line feed and tab; soft hyphen; marks and controls of direction; zero width; line
+# separators; fillers; annotation controls; selectors and tags that carry hidden bytes; non-characters
 _HIDDEN = (
-    (0x80, 0x9F),
+    (0x00, 0x08),
+    (0x0B, 0x1F),
+    (0x7F, 0x9F),
     (0xAD, 0xAD),
     (0x034F, 0x034F),
     (0x061C, 0x061C),
@@ -26,17 +26,14 @@ _HIDDEN = (
     (0x2028, 0x202E),
     (0x2060, 0x206F),
     (0x3164, 0x3164),
+    (0xD800, 0xDFFF),
     (0xFEFF, 0xFEFF),
     (0xFFA0, 0xFFA0),
     (0xFFF9, 0xFFFB),
     (0xFFFE, 0xFFFF),
-    (0xD800, 0xDFFF),
     (0xE0000, 0xE01EF),
 )
-_TABLE = {
-    **{code: f"⟨U+{code:04X}⟩" for first, last in _HIDDEN for code in range(first, last + 1)},
-    **_PICTURES,
-}
+_TABLE = {code: f"⟨U+{code:04X}⟩" for first, last in _HIDDEN for code in range(first, last + 1)}
 
 
 def visible(text: object) -> str:

@@ -28,8 +28,8 @@ function route() {
   showTrail(view);
   if (before && before !== view) {
     view.querySelector('h1').focus({ preventScroll: true });
-    const back = view.id === 'overview' && document.querySelector(`#overview a[href="#${CSS.escape(before.id)}"]`);
-    if (view.id === 'overview' && back && document.getElementById('heat').contains(back)) back.focus();
+    const back = view.id === 'overview' && document.querySelector(`#heat a[href="#${before.id}"]`);
+    if (back) back.focus();
     else scrollTo(0, 0);
   }
 }
