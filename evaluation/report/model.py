@@ -38,6 +38,7 @@ def write_model_report(folder: Path) -> Path:
         "name": result.name,
         "stamps": ["Offline demo judge, not for reporting."] if result.run.get("demo_judge") else [],
         "groups": _groups(result, nested, there, constants),
+        "without": [c.name for c in COLUMNS if c.row and "_" not in c.capability and c.task not in nested],
         "tasks": _tasks(blocks),
         "gaps": [(result.name, gaps_of(result))],
         "made": made_of([result]),
@@ -72,16 +73,19 @@ def _blocks(result: ModelResult) -> tuple[list[dict[str, Any]], dict[tuple[str, 
 
 
 def _groups(result: ModelResult, nested: dict, there: dict, constants: dict) -> list[dict[str, Any]]:
-    """Capabilities and their metrics, in the order of the tree."""
+    """Capabilities with the metrics of the tasks that have responses, in the order of the tree; deep dives
+    apart."""
     groups = []
     for group, title in GROUPS.items():
-        capabilities = []
+        parts: dict[str, list[dict[str, Any]]] = {"main": [], "deep": []}
         for key, (of, name) in CAPABILITIES.items():
-            columns = [c for c in COLUMNS if c.capability == key]
+            columns = [c for c in COLUMNS if c.capability == key and (c.task in nested or c.task in there)]
             if of == group and columns:
                 metrics = [_metric(c, result, nested, there, constants) for c in columns]
-                capabilities.append({"key": key, "name": name, "deep": "_" in key, "metrics": metrics})
-        groups.append({"key": group, "title": title, "capabilities": capabilities})
+                parts["deep" if columns[0].row == "" or "_" in key else "main"].append(
+                    {"key": key, "name": name, "metrics": metrics}
+                )
+        groups.append({"key": group, "title": title, **parts})
     return groups
 
 
@@ -93,9 +97,7 @@ def _metric(column: Any, result: ModelResult, nested: dict, there: dict, constan
     judged = samples.get("judged") or (0, 0)
     key = metric.column if metric else ""
     notes = []
-    if entry is None:
-        notes.append("task absent")
-    elif value is None:
+    if value is None:
         notes.append("no sample has a value")
     if (column.task, key) in constants:
         notes.append(f"uninformative: {constants[column.task, key]:g} for every sample")

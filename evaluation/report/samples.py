@@ -22,7 +22,7 @@ from typing import Any
 from evaluation.comparison.analysis import metric_of
 from evaluation.comparison.flips import verdict_columns
 from evaluation.comparison.pairing import PairedTask
-from evaluation.report.texts import shown, visible
+from evaluation.report.texts import shown, turns, visible
 from evaluation.results import ModelResult, SampleTable
 from evaluation.tasks import TASKS
 from evaluation.taxonomy import COLUMNS
@@ -98,7 +98,10 @@ def measures_of(task: str, pairs: Any) -> list[Measure]:
             found[key] = Measure(key, title, direction, stacked, bool(np.isin(known, (0.0, 1.0)).all()))
 
     verdict = verdict_columns(task)
-    names = {metric.column: c for c in COLUMNS if c.task == task and (metric := metric_of(c.name))}
+    names: dict[str, str] = {}
+    for column in COLUMNS:  # the first of several columns that read the same values is the plainest
+        if column.task == task and (metric := metric_of(column.name)):
+            names.setdefault(metric.column, column.name)
     if len(verdict) == 2:
         passed, whole = (pairs.numbers(column) for column in verdict)
         add(
@@ -108,7 +111,7 @@ def measures_of(task: str, pairs: Any) -> list[Measure]:
             [np.where(np.isfinite(p + w), p >= w, np.nan) for p, w in zip(passed, whole, strict=True)],
         )
     elif verdict:
-        title = names[verdict[0]].name if verdict[0] in names else f"Verdict: {verdict[0].replace('_', ' ')}"
+        title = names.get(verdict[0], f"Verdict: {verdict[0].replace('_', ' ')}")
         add(verdict[0], title, 1, pairs.numbers(verdict[0]))
     for column in (c for c in COLUMNS if c.task == task):
         metric = metric_of(column.name)
@@ -210,12 +213,12 @@ def _order(task: str, count: int, measures: Sequence[Measure], codes: Sequence[A
     seen: set[int] = set()
     cursors = [0] * len(queues)
     while any(cursor < len(places) for cursor, (_, places) in zip(cursors, queues, strict=True)):
-        for q, (turns, places) in enumerate(queues):
-            for i in places[cursors[q] : cursors[q] + turns]:
+        for q, (at_once, places) in enumerate(queues):
+            for i in places[cursors[q] : cursors[q] + at_once]:
                 if i not in seen:
                     seen.add(i)
                     yield i
-            cursors[q] += turns
+            cursors[q] += at_once
 
 
 def _record(sides: Sides, measures: Sequence[Measure], codes: Sequence[Any], i: int) -> dict[str, Any]:
@@ -226,7 +229,7 @@ def _record(sides: Sides, measures: Sequence[Measure], codes: Sequence[Any], i: 
 
     record = {
         "id": shown(first("id") or first("key"), 200),
-        "p": shown(first("prompt"), LONGEST["prompt"]),
+        "p": shown(turns(first("prompt")), LONGEST["prompt"]),
         "g": shown(first("gold"), LONGEST["gold"]),
         "o": "".join(code[i] for code in codes),
         "v": [[_plain(side[i]) for side in measure.values] for measure in measures],

@@ -52,6 +52,19 @@ def cut(text: str, limit: int) -> str:
     return f"{text[:half]}\n[… {len(text) - 2 * half:,} characters left out here …]\n{text[-half:]}"
 
 
+def turns(text: str | None) -> str | None:
+    """A prompt of several turns, kept as a JSON list of texts, with a line above each; others as they are."""
+    if text is None or not text.startswith('["'):
+        return text
+    try:
+        parts = json.loads(text)
+    except ValueError:  # it was cut, or only looks like a list
+        return text
+    if not all(isinstance(part, str) for part in parts):
+        return text
+    return "\n\n".join(f"— turn {number} —\n{part}" for number, part in enumerate(parts, 1))
+
+
 def shown(text: object | None, limit: int) -> str | None:
     """`text` as a page holds it: cut, then made visible; None stays None."""
     return None if text is None else visible(cut(str(text), limit))

@@ -1,6 +1,9 @@
 // One sample as a card. Every text of a model ends in a text node; nothing here writes HTML.
 
-const LONG_TEXT = 700, LONG_LINES = 11, MOST_CHANGES = 500;
+const LONG_TEXT = 700, LONG_LINES = 11;
+
+/** Beyond so many changed words marks would be everywhere and say nothing. */
+const mostChanges = (count) => Math.max(60, Math.min(500, Math.round(0.35 * count)));
 
 /** An element: make('p', 'class', 'text' or child, …). */
 function make(tag, kind, ...children) {
@@ -105,14 +108,17 @@ function sampleCard(item, chosen, names, withDiff, query) {
   let marks = null, remark = '';
   if (entry.s.length > 1 && withDiff) {
     if (entry.s[0].a === entry.s[1].a) remark = 'Both answers are the same text.';
-    else marks = different(words(entry.s[0].a), words(entry.s[1].a), MOST_CHANGES);
+    else {
+      const [before, after] = entry.s.map((side) => words(side.a));
+      marks = different(before, after, mostChanges(before.length + after.length));
+    }
     if (!marks && !remark) remark = 'The answers have little in common; differences are not marked.';
   }
   const sides = make('div', entry.s.length > 1 ? 'sides' : 'sides one');
   entry.s.forEach((side, i) => sides.append(sideBox(
     (entry.s.length > 1 ? (i ? 'Adapted: ' : 'Base: ') : 'Answer of ') + names[i], side, marks && marks[i], i ? 'new' : 'gone', query)));
-  card.append(sides);
   if (remark) card.append(make('p', 'read', remark));
+  card.append(sides);
   card.append(make('p', 'where', whereText(entry, block, names)));
   return card;
 }

@@ -1,6 +1,7 @@
 // Views by address, and the keyboard. The page's address says what is shown, so Back and links work.
 
 const views = [...document.querySelectorAll('.view')];
+const places = new Map();  // view → how far it was scrolled when it was left
 let cameFrom = '#overview';
 
 /** The address of the sample list with some parts replaced. */
@@ -23,14 +24,15 @@ function route() {
   const view = views.find((v) => v.id === name) || views.find((v) => v.id === 'overview');
   const before = views.find((v) => v.classList.contains('open'));
   if (before && before !== view && view.id === 'samples') cameFrom = '#' + before.id;
+  if (before && before !== view) places.set(before.id, scrollY);
   views.forEach((v) => v.classList.toggle('open', v === view));
   if (view.id === 'samples') showSamples({ pair, task, measure, outcome });
   showTrail(view);
   if (before && before !== view) {
     view.querySelector('h1').focus({ preventScroll: true });
     const back = view.id === 'overview' && document.querySelector(`#heat a[href="#${before.id}"]`);
-    if (back) back.focus();
-    else scrollTo(0, 0);
+    if (back) back.focus({ preventScroll: true });
+    scrollTo(0, view.id === 'samples' ? 0 : places.get(view.id) || 0);
   }
 }
 
@@ -113,7 +115,14 @@ function setQuery(text) {
   refresh();
 }
 
+/** Shows the tasks whose row holds the words. */
+function findTasks(event) {
+  const words = event.target.value.trim().toLowerCase();
+  for (const row of document.querySelectorAll('.tasks tbody tr')) row.hidden = !row.textContent.toLowerCase().includes(words);
+}
+
 document.documentElement.classList.add('js');
+document.getElementById('find-task')?.addEventListener('input', findTasks);
 if (document.getElementById('heat')) arrowKeys(document.getElementById('heat'));
 if (field('tools')) {
   if (report.models[0].length < 2) list.sort = 'file';

@@ -96,6 +96,7 @@ function showSamples(wanted) {
   fillSelect('pick-sort', report.models[0].length > 1 ? SORTS : [['file', 'order of the file'], ['grew', 'longest answer first'], ['shrank', 'shortest answer first']], list.sort);
   field('samples-title').textContent = list.task === EVERY_TASK ? 'Samples of all tasks' : `Samples of ${list.task}`;
   const buttons = [['', ['All', blocks.reduce((n, b) => n + b.total, 0), blocks.reduce((n, b) => n + b.records.length, 0)]], ...sums];
+  const hadFocus = field('outcomes').contains(document.activeElement);
   field('outcomes').replaceChildren(...buttons.map(([code, [label, all]]) => {
     const button = make('button', '', `${label} ${all.toLocaleString('en')}`);
     button.type = 'button';
@@ -103,6 +104,7 @@ function showSamples(wanted) {
     button.addEventListener('click', () => go({ outcome: code }));
     return button;
   }));
+  if (hadFocus) field('outcomes').querySelector('[aria-pressed=true]').focus();
   list.sums = new Map(buttons);
   refresh();
 }
