@@ -109,6 +109,12 @@ def build_parser() -> Parser:
     judge.add_argument("--judge_concurrency", type=int, default=64, metavar="N", help="default: %(default)s")
     judge.add_argument("--judge_cache", metavar="DIR", help="default: .judge_cache in --output_dir")
     judge.add_argument("--no_judge_cache", action="store_true", help="neither read nor keep verdicts")
+    judge.add_argument(
+        "--judge_repeat", type=int, metavar="N", help="ask a seeded sample N times more: agreement"
+    )
+    judge.add_argument(
+        "--judge_labels", metavar="FILE", help="a person's verdicts to compare the judge's with"
+    )
     add("--workers", type=int, metavar="N", help="processes that score by rules (default: one a core)")
     add(
         "--log_level",
@@ -128,7 +134,7 @@ def main(arguments: list[str] | None = None) -> int:
             return DONE
         if not options.model_name and not options.check:
             raise UsageError("--model_name is missing: name the folder of responses to score.")
-        for name in ("workers", "judge_concurrency", "max_judge_calls"):
+        for name in ("workers", "judge_concurrency", "max_judge_calls", "judge_repeat"):
             if getattr(options, name) is not None and getattr(options, name) < 1:
                 raise UsageError(f"--{name}: at least 1 is needed.")
         tasks = select_tasks(options.tasks)

@@ -57,7 +57,7 @@ def select_tasks(patterns: Sequence[str] | None) -> tuple[str, ...]:
         found = _tasks_of(pattern)
         if not found:
             known = [*TASKS, *CAPABILITIES, *GROUPS]
-            close = difflib.get_close_matches(pattern, known, n=1)
+            close = difflib.get_close_matches(pattern, known, n=1, cutoff=0.5)
             hint = f" Did you mean {close[0]}?" if close else ""
             raise UsageError(f"--tasks: nothing is called {pattern!r}.{hint} --tasks list prints all names.")
         chosen.update(found)

@@ -12,7 +12,7 @@ import json
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from typing import Any
@@ -66,12 +66,9 @@ class TaskRun:
 class WorkerPool:
     """Worker processes that score chunks of rows; a broken pool is replaced and the guilty row named."""
 
-    def __init__(self, workers: int, start: Callable[..., None] | None = None, arguments: tuple = ()) -> None:
-        """start(*arguments) runs once in every worker (and here, where workers is 0 or 1)."""
-        self.workers, self._start, self._arguments = workers, start, arguments
+    def __init__(self, workers: int) -> None:
+        self.workers = workers
         self._pool: ProcessPoolExecutor | None = None
-        if workers <= 1 and start:
-            start(*arguments)
 
     def map(self, chunks: Iterable[list[Row]]) -> Iterator[tuple[list[Row], list[dict[str, Any]]]]:
         """Yields (rows, rule scores) in the order of the chunks, with a bounded number of them in flight."""
@@ -87,9 +84,20 @@ class WorkerPool:
         while flying:
             yield self._finish(flying)
 
+    def in_threads(self, chunks: Iterable[list[Row]]) -> Iterator[tuple[list[Row], list[dict[str, Any]]]]:
+        """As map, for rows whose scorer starts a process of its own and waits for it.
+
+        Every row is submitted at once, two in flight a worker: a program that hangs costs its limit and
+        holds up nobody else's row.
+        """
+        rows = [row for chunk in chunks for row in chunk]
+        with ThreadPoolExecutor(2 * self.workers) as threads:
+            for row, scores in zip(rows, threads.map(lambda row: score_chunk([row]), rows), strict=True):
+                yield [row], scores
+
     def _submit(self, chunk: list[Row]) -> Future:
         if self._pool is None:
-            self._pool = ProcessPoolExecutor(self.workers, initializer=self._start, initargs=self._arguments)
+            self._pool = ProcessPoolExecutor(self.workers)
         try:
             return self._pool.submit(score_chunk, chunk)
         except BrokenProcessPool as error:
@@ -143,7 +151,8 @@ def run_rules(run: TaskRun, pool: WorkerPool, progress: Callable[[int], None] = 
     """Streams a task's file through the rules into run.samples and run.waiting. Faults end in run.problem."""
     started = time.perf_counter()
     try:
-        for rows, scores in pool.map(_chunks(run)):
+        score = pool.in_threads if TASKS[run.task].tool == "sandbox" else pool.map
+        for rows, scores in score(_chunks(run)):
             for row, score in zip(rows, scores, strict=True):
                 _take_score(run, row, score)
             progress(len(rows))

@@ -25,7 +25,7 @@ from evaluation.aggregate import take, task_metrics
 from evaluation.cli import DONE, PARTIAL, UsageError, printable
 from evaluation.engine import TaskRun, WorkerPool, run_rules, sample_table
 from evaluation.files import safe_name, write_json
-from evaluation.judging import check_judges, judge_entry, judge_waiting
+from evaluation.judging import check_judges, estimate_lines, judge_entry, judge_waiting, told_of_judges
 from evaluation.responses import (
     LoadError,
     ResponseFile,
@@ -37,6 +37,7 @@ from evaluation.responses import (
 from evaluation.results import write_capabilities, write_metrics_csv, write_samples
 from evaluation.tasks import TASKS
 from evaluation.taxonomy import COLUMNS
+from evaluation.tools import prepare
 
 log = logging.getLogger("captrack")
 
@@ -53,6 +54,11 @@ def compute(options: Namespace, tasks: tuple[str, ...], configs: Mapping[str, Ma
     _check_target(target)
     with tempfile.TemporaryDirectory(prefix="captrack-") as spool, _new_folder(target) as fresh:
         runs, problems = _open_tasks(folder, options, tasks, Path(spool))
+        tools, lacking = prepare(runs, options)
+        for name, what in tools.items():
+            log.info("%s: %s", name, what)
+        problems |= lacking
+        runs = {task: run for task, run in runs.items() if task not in lacking}
         if not runs:
             for problem in problems.values():
                 log.error("%s", printable(problem))
@@ -61,7 +67,12 @@ def compute(options: Namespace, tasks: tuple[str, ...], configs: Mapping[str, Ma
             )
         log.info("%s: %d of %d tasks have responses in %s", options.model_name, len(runs), len(tasks), folder)
         started = time.perf_counter()
-        judging = _score(runs, options, configs)
+        every = [run for of_task in runs.values() for run in of_task]
+        _score_by_rules(every, options)
+        if options.estimate:
+            print("\n".join(estimate_lines(every, options, configs)))
+            return PARTIAL if problems or any(run.problem for run in every) else DONE
+        judging = judge_waiting(every, options, configs)
         metrics, entries = _write_tasks(runs, fresh, problems, judging)
         if not metrics:
             for problem in problems.values():
@@ -73,6 +84,7 @@ def compute(options: Namespace, tasks: tuple[str, ...], configs: Mapping[str, Ma
         write_json(fresh / "metrics.json", without_nan(metrics))
         write_capabilities(fresh / "capabilities.csv", values)
         run = _run_record(options, folder, entries, absent, problems, judging)
+        run["tools"] = tools
         run["seconds"] = round(time.perf_counter() - started, 3)
         write_json(fresh / "run.json", run)
         _put_in_place(fresh, target)
@@ -80,9 +92,10 @@ def compute(options: Namespace, tasks: tuple[str, ...], configs: Mapping[str, Ma
     for problem in problems.values():
         print(printable(f"Not scored: {problem}"))
     print(f"Written to {target}/")
-    if judging.get("notice"):
-        print(f"Judged by {options.judge}: {judging['notice']}.")
-    return exit_code(options, entries, absent, problems)
+    for line in told_of_judges(judging):
+        print(printable(line))
+    code = exit_code(options, entries, absent, problems)
+    return max(code, PARTIAL) if judging.get("ended") else code
 
 
 def exit_code(
@@ -191,14 +204,10 @@ def _open_tasks(
 # ------------------------------------------------------------------------------------------------ scoring
 
 
-def _score(
-    runs: Mapping[str, list[TaskRun]], options: Namespace, configs: Mapping[str, Mapping[str, str]]
-) -> dict[str, Any]:
-    """Rules first, in worker processes; then the judged samples of all tasks together. Returns run.json's
-    "judging"."""
+def _score_by_rules(every: Sequence[TaskRun], options: Namespace) -> None:
+    """Streams every file through its rule scorer, in worker processes."""
     from tqdm import tqdm
 
-    every = [run for of_task in runs.values() for run in of_task]
     size = sum(run.file.path.stat().st_size for run in every)
     pool = WorkerPool(options.workers or os.cpu_count() or 1)
     with tqdm(total=size, unit="B", unit_scale=True, desc="rules", disable=None, leave=False) as bar:
@@ -211,12 +220,16 @@ def _score(
             bar.set_postfix_str(run.task)
             run_rules(run, pool, advance)
     pool.close()
-    return judge_waiting(every, options, configs)
 
 
 def check(options: Namespace, tasks: tuple[str, ...], configs: Mapping[str, Mapping[str, str]]) -> int:
     """--check: what the tasks need besides responses. Returns 0; raises UsageError where something is
     missing."""
+    tools, lacking = prepare(tasks, options)
+    for name, what in tools.items():
+        print(printable(f"{name}: {what}"))
+    if lacking:
+        raise UsageError(next(iter(lacking.values())))
     for spec, model in check_judges(options, tasks, configs).items():
         print(printable(f"judge {spec}: answers as {model or 'a model without a name'}"))
     return DONE

@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import compare_models
-import run_inference
-
 import compute_metrics
+import run_inference
 from evaluation.cli import ERROR, UsageError, select_tasks
 from evaluation.files import safe_name, whole_file
 from evaluation.inference.checkpoint import default_name
@@ -55,9 +54,9 @@ def run(options: Namespace, others: Sequence[str], stages: Sequence[str]) -> int
     """Runs the stages for all models. Raises UsageError before anything is spent where something can't
     work."""
     forwarded = share_out(others)
-    inference_options = run_inference.build_parser().parse_known_args(
-        ["--model", "-", *forwarded["run_inference"]]
-    )[0]
+    parser = run_inference.build_parser()
+    parser.prog = "run_captrack.py"
+    inference_options = parser.parse_args(["--model", "-", *forwarded["run_inference"]])
     models = plan_models(options)
     waiting = []
     if "inference" in stages:
@@ -114,16 +113,17 @@ def share_out(others: Sequence[str]) -> dict[str, list[str]]:
     run_inference."""
     parsers: dict[str, ArgumentParser] = {
         "compute_metrics": compute_metrics.build_parser(),
-        "compare_models": compare_models.build_parser(),
+        "compare_models": compare_models.parser(),
     }
     shares: dict[str, list[str]] = {"run_inference": [], **{name: [] for name in parsers}}
-    target = "run_inference"
+    targets = ["run_inference"]
     for token in others:
         if token.startswith("--"):
             option = token.split("=", 1)[0]
             known = [name for name, parser in parsers.items() if option in parser._option_string_actions]
-            target = known[0] if known else "run_inference"
-        shares[target].append(token)
+            targets = known or ["run_inference"]
+        for target in targets:
+            shares[target].append(token)
     for name, parser in parsers.items():
         parser.prog = "run_captrack.py"
         parser.parse_known_args(shares[name])  # a wrong value is told here, before anything runs
@@ -140,11 +140,14 @@ def plan_models(options: Namespace) -> list[Model]:
     if names is not None and len(names) != len(options.adapted):
         raise UsageError(f"--adapted_names: {len(names)} names for {len(options.adapted)} adapted models.")
     responses = Path(options.responses_dir)
+    if not responses.is_dir() and options.responses_dir != "model_responses":
+        raise UsageError(f"--responses_dir: {responses} is no folder.")
     wanted = [("base", options.base, options.base_name)]
     wanted += [("adapted", source, names[i] if names else None) for i, source in enumerate(options.adapted)]
     models: list[Model] = []
     for role, source, given in wanted:
-        name = given or (source if (responses / source).is_dir() else default_name(source))
+        known = not Path(source).is_absolute() and (responses / source).is_dir()
+        name = given or (source if known else default_name(source))
         if any(name == model.name for model in models):
             raise UsageError(
                 f"two models would be called {name!r}. Give them names with --base_name and --adapted_names."
@@ -173,7 +176,8 @@ def model_of(model: Model) -> str:
     if Path(model.source).exists() or model.state == ABSENT:
         return model.source
     manifest = read_manifest(model.responses) or {}
-    return str(manifest.get("settings", {}).get("model") or model.source)
+    made_of = manifest.get("model") or {}
+    return str(made_of.get("path") or made_of.get("given") or model.source)
 
 
 def inference_python(options: Namespace, waiting: Sequence[Model]) -> str:

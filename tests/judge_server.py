@@ -1,8 +1,8 @@
 """A small server that speaks the wire protocols of the four judge backends, on the loopback only.
 
-What it answers is told by the last user text: "scenario=NAME;" picks a line of SCENARIOS, whose last step repeats; a
-text without a scenario is answered with "JUDGMENT: True" after `delay` seconds. `python -m tests.judge_server DELAY
-[LOG]` runs it alone, prints its port and appends the hash of each question to LOG.
+What it answers is told by the last user text: "scenario=NAME;" picks a line of SCENARIOS, whose last step
+repeats; a text without a scenario is answered with "JUDGMENT: True" after `delay` seconds. `python -m
+tests.judge_server DELAY [LOG]` runs it alone, prints its port and appends the hash of each question to LOG.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Step:
-    """One answer: a status with an error, or 200 with content and a reason to stop; or something that goes wrong."""
+    """One answer: a status with an error, or 200 with content and a reason to stop.
+
+    Or something that goes wrong.
+    """
 
     status: int = 200
     content: str | None = "Reasons.\nJUDGMENT: True"

@@ -1,4 +1,7 @@
-"""Each backend through its real SDK against a local server: what is sent, retried, waited for, and said in the end."""
+"""Each backend through its real SDK against a local server.
+
+What is sent, retried, waited for, and said in the end.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,12 @@ import random
 from collections.abc import Iterator
 
 import pytest
+from judge_server import JudgeServer
 
 from evaluation.judge.backends import Connection, Failure, azure_openai, bedrock, connect, gemini, openai
 from evaluation.judge.modes import question
 from evaluation.judge.pool import ATTEMPTS, Pool
 from evaluation.judge.service import JudgeFatal, JudgeOptions, JudgeService
-from tests.judge_server import JudgeServer
 
 BACKENDS = ("openai", "azure_openai", "gemini", "bedrock")
 PATHS = {

@@ -1,4 +1,7 @@
-"""The offline judge: each mode gives a readable, repeatable verdict; and questions are built as they should be."""
+"""The offline judge: each mode gives a readable, repeatable verdict.
+
+And questions are built as they should be.
+"""
 
 from __future__ import annotations
 

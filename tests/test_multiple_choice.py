@@ -6,12 +6,12 @@ import asyncio
 import re
 
 import pytest
+from support import golden_rows
 
 from evaluation.extraction.letters import Options, options_of, read_letter
 from evaluation.judge import Verdict
 from evaluation.rows import make_row
 from evaluation.scoring import score_by_rules, score_row
-from tests.conftest import golden_rows
 
 ROWS = [
     r for name in ("mc_mmlu", "mc_other") for r in golden_rows(f"knowledge_reasoning_format/{name}.jsonl")

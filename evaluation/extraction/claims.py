@@ -112,8 +112,8 @@ _SUBORDINATE = re.compile(
 _REFUSAL = re.compile(
     r"(?:i['’]m|i am) (?:very |really |so )?sorry\b|(?:i|we) apologi[sz]e\b|sorry,? (?:but )?(?:i|we)\b"
     r"|(?:i|we) (?:can(?:no|['’])t|can not|won['’]t|will not|am unable to|are unable to|am not able to|"
-    r"do not have|don['’]t have) (?:\w+ )?(?:answer|help|assist|explain|provide|give|say|tell|determine|enough|"
-    r"sufficient|that|this|comply|discuss)\b"
+    r"do not have|don['’]t have) (?:\w+ )?(?:answer|help|assist|explain|provide|give|say|tell|determine|"
+    r"enough|sufficient|that|this|comply|discuss)\b"
     r"|(?:i['’]m|i am) (?:unable|not able) to\b|unable to answer\b"
     r"|there(?: is|['’]s) (?:not enough|insufficient|no) information\b|as an ai\b",
     re.IGNORECASE,

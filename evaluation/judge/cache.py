@@ -42,8 +42,10 @@ def key(backend: str, model: str, parameters: Mapping[str, Any], question: Quest
 
 
 class Cache:
-    """The file in a folder. A file that is no database is put aside; errors later on cost a payment, not
-    the run."""
+    """The file in a folder.
+
+    A file that is no database is put aside; errors later on cost a payment, not the run.
+    """
 
     def __init__(self, folder: Path):
         folder.mkdir(parents=True, exist_ok=True)
@@ -57,6 +59,7 @@ class Cache:
                 raise
             self.path.replace(self.path.with_suffix(f".broken-{int(time.time())}"))
             self._db = self._open()
+        self._known = {row[0] for row in self._db.execute("select key from judgements")}
 
     def _open(self) -> sqlite3.Connection:
         db = sqlite3.connect(self.path, timeout=30, isolation_level=None, check_same_thread=False)
@@ -68,6 +71,10 @@ class Cache:
             db.close()
             raise
         return db
+
+    def may_hold(self, key: str) -> bool:
+        """Whether the reply was there when the file was opened, or came since from this run. Never waits."""
+        return key in self._known
 
     def get(self, key: str) -> Reply | None:
         """The kept reply, None where there is none."""
@@ -89,6 +96,7 @@ class Cache:
         try:
             with self._lock:
                 self._db.execute("insert or replace into judgements values (?, ?, ?, ?, ?, ?, ?)", row)
+            self._known.add(key)
         except sqlite3.Error:
             self.errors += 1
 

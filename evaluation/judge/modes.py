@@ -77,8 +77,9 @@ class Question:
             verdicts.read_claims(reply, self.count) if reader == "claims" else verdicts.READERS[reader](reply)
         )
 
-    def readable_throughout(self, value: Any) -> bool:
-        """Whether nothing of the verdict is missing; only such a reply is worth keeping."""
+    def whole(self, reply: str) -> bool:
+        """Whether nothing is missing from the verdict in a reply; only such a reply is worth keeping."""
+        value = self.read(reply)
         return value is not None and not (isinstance(value, list) and None in value)
 
 

@@ -18,8 +18,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -42,12 +43,22 @@ class JudgeFatal(Exception):
 @dataclass(frozen=True)
 class JudgeOptions:
     """override: "MODEL@BACKEND" for every task. cache_dir: None keeps nothing. max_calls: requests of this
-    run."""
+    run.
+
+    repeat: how often quality.repeat asks each of at most `sample` questions a task again, those whose hash
+    with `seed` is smallest; 0 keeps none.
+    """
 
     override: str | None = None
     concurrency: int = 64
     cache_dir: Path | None = None
     max_calls: int | None = None
+    repeat: int = 0
+    sample: int = 40
+    seed: int = 0
+
+
+DEFAULTS = JudgeOptions()
 
 
 @dataclass
@@ -64,8 +75,10 @@ class TaskCounts:
 
 @dataclass(frozen=True)
 class Progress:
-    """A look at a run. done: verdicts given. waiting: asked and not answered. rate: verdicts a second from
-    the wire."""
+    """A look at a run. done.
+
+    Verdicts given. waiting: asked and not answered. rate: verdicts a second from the wire.
+    """
 
     done: int
     waiting: int
@@ -97,20 +110,26 @@ def parse_spec(spec: str) -> tuple[str, str]:
     return model, backend
 
 
+def override_specs(specs: Mapping[str, str], options: JudgeOptions) -> dict[str, str]:
+    """task -> judge as it will be asked. Raises JudgeFatal where a setting names no backend."""
+    made = {task: options.override or spec for task, spec in specs.items()}
+    for spec in made.values():
+        parse_spec(spec)
+    return made
+
+
 class JudgeService:
     """Opens judges when they are first asked. `pool` and `connections` are there for tests."""
 
     def __init__(
         self,
         specs: Mapping[str, str],
-        options: JudgeOptions = JudgeOptions(),
+        options: JudgeOptions = DEFAULTS,
         pool: Pool | None = None,
         connections: Mapping[str, Connection] | None = None,
     ):
         """specs: task -> "MODEL@BACKEND". Raises JudgeFatal where a setting names no backend."""
-        self.specs = {task: options.override or spec for task, spec in specs.items()}
-        for spec in self.specs.values():
-            parse_spec(spec)
+        self.specs = override_specs(specs, options)
         self.options = options
         self.pool = pool or Pool(options.concurrency, max_calls=options.max_calls)
         self.counts: dict[str, TaskCounts] = {task: TaskCounts() for task in self.specs}
@@ -119,6 +138,7 @@ class JudgeService:
         self._opening: dict[str, asyncio.Future[Connection]] = {}
         self._asking: dict[str, asyncio.Future[tuple[Reply, bool, float] | Exception]] = {}
         self._room: set[str] = set()
+        self._sample: dict[str, dict[str, tuple[str, Question]]] = {}
         self._waiting = 0
         self._from_wire = 0
         self._started = time.monotonic()
@@ -152,8 +172,10 @@ class JudgeService:
         return TaskJudge(self, task, self.specs[task])
 
     async def check(self) -> dict[str, str]:
-        """Asks each judge one tiny question, past the cache; returns spec -> served model. Raises
-        JudgeFatal."""
+        """Asks each judge one tiny question, past the cache.
+
+        Returns spec -> served model. Raises JudgeFatal.
+        """
         asked = question("answer_equivalence", {"question": "1 + 1 = ?", "answer": "2", "gold": "2"})
         served: dict[str, str] = {}
         for spec in sorted(set(self.specs.values())):
@@ -180,7 +202,29 @@ class JudgeService:
         counts.completion_tokens += made.completion_tokens
         if made.model:
             counts.models[made.model] += 1
+        if self.options.repeat and made.status == OK:
+            self._keep(task, spec, asked)
         return made
+
+    def _keep(self, task: str, spec: str, asked: Question) -> None:
+        """Of all questions those with the smallest hashes: the same ones, whatever the order they come in."""
+        kept = self._sample.setdefault(task, {})
+        kept[sha256(f"{self.options.seed} {asked.prompt}".encode()).hexdigest()] = (spec, asked)
+        if len(kept) > self.options.sample:
+            del kept[max(kept)]
+
+    def sampled(self) -> list[tuple[str, str, Question]]:
+        """(task, judge, question) of the seeded sample, in an order of its own."""
+        return [(task, *kept[mark]) for task, kept in sorted(self._sample.items()) for mark in sorted(kept)]
+
+    async def ask_again(self, spec: str, asked: Question) -> Reply | None:
+        """A new reply to a question, neither from the cache nor into it; None where there was none."""
+        try:
+            connection = await self._connection(spec)
+            reply, _, _ = await self.pool.run(_job(connection, None, "", asked, spec in self._room))
+        except (Failure, JudgingEnded):
+            return None
+        return reply
 
     async def _verdict(self, spec: str, asked: Question) -> Verdict:
         model, backend = parse_spec(spec)
@@ -211,48 +255,30 @@ class JudgeService:
         return replace(made, prompt_tokens=0, completion_tokens=0, cached=cached or not first)
 
     async def _reply(self, spec: str, mark: str, asked: Question) -> tuple[Reply, bool, float]:
+        """(reply, whether it came from disk, seconds on the wire)."""
         cache = self._cache_for(spec)
-        if cache is not None:
-            kept = await self.pool.off_loop(lambda: cache.get(mark))
-            # a reply that is no longer read as a verdict is asked for again
-            if kept is not None and asked.readable_throughout(asked.read(kept.text or "")):
+        if cache is not None and (self.pool.ended or cache.may_hold(mark)):
+            kept = await self.pool.off_loop(lambda: _kept(cache, mark, asked))
+            if kept is not None:
                 return kept, True, 0.0
         if self.pool.ended:
             raise self.pool.ended
         connection = await self._connection(spec)
-        reply, seconds = await self._ask(connection, cache, mark, asked, spec in self._room)
-        if reply.finish == "length" and not (reply.text or "").strip() and spec not in self._room:
-            self._room.add(spec)
-            connection.adaptations.append(f"{ROOM} times as many tokens: a reply ended before its text began")
-            reply, seconds = await self._ask(connection, cache, mark, asked, True)
-        self._from_wire += 1
-        return reply, False, seconds
+        room = spec in self._room
+        reply, cached, seconds = await self.pool.run(_job(connection, cache, mark, asked, room))
+        if reply.finish == "length" and not (reply.text or "").strip() and not room:
+            if spec not in self._room:
+                self._room.add(spec)
+                connection.adaptations.append(
+                    f"{ROOM} times as many tokens: a reply ended before its text began"
+                )
+            reply, cached, seconds = await self.pool.run(_job(connection, cache, mark, asked, True))
+        self._from_wire += not cached
+        return reply, cached, seconds
 
     def _cache_for(self, spec: str) -> Cache | None:
         """The offline judge costs nothing: its replies are not kept, so that its rules may change."""
         return None if parse_spec(spec)[1] == "builtin" else self.cache
-
-    async def _ask(
-        self, connection: Connection, cache: Cache | None, mark: str, asked: Question, room: bool
-    ) -> tuple[Reply, float]:
-        def job() -> tuple[Reply, float]:
-            started = time.perf_counter()
-            try:
-                reply = connection.call(asked, asked.max_tokens * (ROOM if room else 1))
-            except Failure:
-                raise
-            except Exception as error:  # whatever else an SDK raises costs this question, not the run
-                raise Failure("rejected", f"{type(error).__name__}: {error}") from None
-            seconds = time.perf_counter() - started
-            if (
-                cache is not None
-                and reply.finish == "stop"
-                and asked.readable_throughout(asked.read(reply.text or ""))
-            ):
-                cache.put(mark, asked.mode, reply)
-            return reply, seconds
-
-        return await self.pool.run(job)
 
     async def _connection(self, spec: str) -> Connection:
         """Opened once, in a thread: an SDK's import takes its time."""
@@ -292,8 +318,10 @@ class JudgeService:
         )
 
     def summary(self) -> dict[str, Any]:
-        """JSON for run.json: per task the judge, served models, verdicts by status and tokens; and the
-        whole run."""
+        """JSON for run.json: per task the judge, served models, verdicts by status and tokens.
+
+        And the whole run.
+        """
         tasks = {
             task: {
                 "judge": self.specs[task],
@@ -351,6 +379,39 @@ class Recorder:
             {"mode": mode, "value": verdict.value, "status": verdict.status, "reply": verdict.reply}
         )
         return verdict
+
+
+def _kept(cache: Cache, mark: str, asked: Question) -> Reply | None:
+    """The reply on disk; None also for one that is no longer read as a whole verdict."""
+    kept = cache.get(mark)
+    return kept if kept is not None and asked.whole(kept.text or "") else None
+
+
+def _job(
+    connection: Connection, cache: Cache | None, mark: str, asked: Question, room: bool
+) -> Callable[[], tuple[Reply, bool, float]]:
+    """One request and what belongs to it, for a thread.
+
+    Another run may have asked by now; a good reply is kept.
+    """
+
+    def job() -> tuple[Reply, bool, float]:
+        kept = _kept(cache, mark, asked) if cache is not None else None
+        if kept is not None:
+            return kept, True, 0.0
+        started = time.perf_counter()
+        try:
+            reply = connection.call(asked, asked.max_tokens * (ROOM if room else 1))
+        except Failure:
+            raise
+        except Exception as error:  # whatever else an SDK raises costs this question, not the run
+            raise Failure("rejected", f"{type(error).__name__}: {error}") from None
+        seconds = time.perf_counter() - started
+        if cache is not None and reply.finish == "stop" and asked.whole(reply.text or ""):
+            cache.put(mark, asked.mode, reply)
+        return reply, False, seconds
+
+    return job
 
 
 def verdict_of(asked: Question, reply: Reply) -> Verdict:

@@ -34,7 +34,10 @@ async def score_grounded(row: Row, judge: Judge) -> dict[str, Any]:
     scope = _scope(row, judge)
     grounding = _grounding(row, context, judge)
     scoped, grounded = await asyncio.gather(scope, grounding)
-    return {**scoped, **grounded, "reason": scoped["reason"] or grounded["reason"]}
+    reasons = [part["reason"] for part in (scoped, grounded) if part["reason"]]
+    # one row, one reason: a judge that failed comes first, the row could be judged another time
+    reason = next((r for r in reasons if r.startswith("judge_")), reasons[0] if reasons else None)
+    return {**scoped, **grounded, "reason": reason}
 
 
 async def score_open(row: Row, judge: Judge) -> dict[str, Any]:

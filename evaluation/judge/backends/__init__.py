@@ -1,7 +1,8 @@
 """What answers a question: four providers through their own SDKs, and the offline judge.
 
-A backend is a module with connect(model) -> Connection, found by name when it is first needed. Its `call` makes one
-request, no more: the SDK's own retries are off, because they would hide a 429 from the limit that must shrink. It
+A backend is a module with connect(model) -> Connection, found by name when it is first needed. Its `call`
+makes one request, no more: the SDK's own retries are off, because they would hide a 429 from the limit that
+must shrink. It
 returns a Reply or raises a Failure whose `kind` says what to do:
 
     retry           may pass: 408, 409, 429, 5xx, timeouts, dropped connections, a 200 that is no answer
@@ -61,7 +62,10 @@ class Failure(Exception):
 
 @dataclass
 class Connection:
-    """call(question, max_tokens) -> Reply, safe in many threads. adaptations: what had to be sent otherwise."""
+    """call(question, max_tokens) -> Reply, safe in many threads.
+
+    Adaptations: what had to be sent otherwise.
+    """
 
     backend: str
     model: str
@@ -70,7 +74,7 @@ class Connection:
 
 
 def connect(model: str, backend: str) -> Connection:
-    """Opens a backend. Raises Failure where a key or a setting is missing, ValueError for an unknown backend."""
+    """Opens a backend. Raises Failure for a missing key or setting, ValueError for an unknown backend."""
     if backend not in BACKENDS:
         raise ValueError(f"no judge backend {backend!r}; known: {', '.join(BACKENDS)}")
     return importlib.import_module(f"evaluation.judge.backends.{backend}").connect(model)

@@ -1,4 +1,4 @@
-"""Azure OpenAI: AZURE_OPENAI_API_KEY, _ENDPOINT, _DEPLOYMENT, _API_VERSION. The deployment is what answers."""
+"""Azure OpenAI: AZURE_OPENAI_API_KEY, _ENDPOINT, _DEPLOYMENT, _API_VERSION. The deployment answers."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def connect(model: str, timeout: float = TIMEOUT) -> Connection:
     if model and model != deployment:
         raise Failure(
             "fatal",
-            f"the judge is set to {model}@azure_openai, but AZURE_OPENAI_DEPLOYMENT is {deployment}: it would answer "
-            f"in its place. Use {deployment}@azure_openai, or set the variable to {model}",
+            f"the judge is set to {model}@azure_openai, but AZURE_OPENAI_DEPLOYMENT is {deployment}: it "
+            f"would answer in its place. Use {deployment}@azure_openai, or set the variable to {model}",
         )
     client = AzureOpenAI(
         api_key=values["AZURE_OPENAI_API_KEY"],

@@ -1,8 +1,8 @@
 """Chat completions as OpenAI and Azure answer them; the two differ only in their client.
 
-Reasoning models refuse max_tokens and temperature, each with its own 400. The request is then sent without, once, and
-so it stays for all later ones: their token limit becomes max_completion_tokens and four times as large, because it
-pays for the hidden reasoning as well.
+Reasoning models refuse max_tokens and temperature, each with its own 400. The request is then sent without,
+once, and so it stays for all later ones: their token limit becomes max_completion_tokens and four times as
+large, because it pays for the hidden reasoning as well.
 """
 
 from __future__ import annotations

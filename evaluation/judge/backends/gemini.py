@@ -1,4 +1,5 @@
-"""Gemini on Vertex AI through google.genai: application default credentials, GOOGLE_CLOUD_PROJECT and _LOCATION.
+"""Gemini on Vertex AI through google.genai: application default credentials, GOOGLE_CLOUD_PROJECT and
+_LOCATION.
 
 GEMINI_MODEL names the model where the judge's setting does not ("@gemini").
 """
@@ -55,7 +56,10 @@ def connect(model: str, timeout: float = TIMEOUT, credentials: Any = None) -> Co
 
 
 def _classified(error: Exception) -> Exception:
-    """google-genai lets the errors of its transport through, httpx in 2.x and httpx2 in 3.x: told by module name."""
+    """google-genai lets the errors of its transport through, httpx in 2.x and httpx2 in 3.x.
+
+    Told by module name.
+    """
     from google.auth import exceptions as auth
     from google.genai import errors
 

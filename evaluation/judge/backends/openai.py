@@ -16,7 +16,8 @@ def connect(model: str, timeout: float = TIMEOUT) -> Connection:
     if not key:
         raise Failure(
             "no_credentials",
-            "OPENAI_API_KEY is not set; export it (any text for a local server), or judge with --judge MODEL@BACKEND",
+            "OPENAI_API_KEY is not set; export it (any text for a local server), or name another judge: "
+            "--judge MODEL@BACKEND",
         )
     client = OpenAI(
         api_key=key,

@@ -1,0 +1,423 @@
+#!/usr/bin/env python3
+"""Generates a model's responses to the CapTrack tasks with vLLM, one file a task.
+
+    python run_inference.py --model ORG/MODEL
+    python run_inference.py --model checkpoints/mine --name mine --limit 20
+    python run_inference.py --model ORG/MODEL --check            # everything but the generation
+    python run_inference.py --model ORG/MODEL --download_only    # for a node without network
+
+Responses go to model_responses/NAME/TASK.jsonl, what made them to model_responses/NAME/run.json. The same
+command again goes on where it stopped. Exit codes: 0 every response is there; 1 nothing was done (one line
+says why) or it was stopped; 4 done in part.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import difflib
+import importlib.metadata
+import json
+import logging
+import platform
+import signal
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from evaluation.files import safe_name
+from evaluation.inference import preflight
+from evaluation.inference.checkpoint import (
+    Checkpoint,
+    ModelError,
+    default_name,
+    native_window,
+    parallel_size,
+    resolve,
+)
+from evaluation.inference.data import DataError, TaskAbsent, TaskData, load, resolve_revision
+from evaluation.inference.engine import RESERVED, EngineError, installed, load_vllm, unknown_arguments
+from evaluation.inference.folder import discard, locked, settings_of, sweep, take_over
+from evaluation.inference.generate import engine_arguments, generate, save
+from evaluation.inference.manifest import (
+    FOREIGN,
+    Manifest,
+    folder_state,
+    read_manifest,
+    settings_sha256,
+    write_manifest,
+)
+from evaluation.inference.preflight import window_checks
+from evaluation.inference.prompts import Chat, PromptError, prepare
+from evaluation.inference.report import (
+    DONE,
+    FAILED,
+    IN_PART,
+    first_prompt,
+    report_of,
+    say,
+    summary,
+    warnings_of,
+)
+from evaluation.inference.store import StoreError
+from evaluation.inference.work import Rendered, Work, pending, plan, render, task_entry
+from evaluation.tasks import TASKS
+
+DATASET = "tri-fair-lab/captrack"
+SYSTEM_PROMPT = "You are a helpful assistant."
+log = logging.getLogger("captrack.inference")
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        self.exit(FAILED, f"{self.prog}: {message}\n")
+
+
+def _json_object(text: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"not JSON ({error}): {text}") from error
+    if not isinstance(value, dict):
+        raise argparse.ArgumentTypeError(f"not a JSON object: {text}")
+    return value
+
+
+def _whole(lowest: int) -> Any:
+    def read(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            value = lowest - 1
+        if value < lowest:
+            raise argparse.ArgumentTypeError(f"not a whole number from {lowest}: {text}")
+        return value
+
+    return read
+
+
+def _between(lowest: float, highest: float) -> Any:
+    def read(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = float("nan")
+        if not lowest <= value <= highest:
+            raise argparse.ArgumentTypeError(f"not a number from {lowest} to {highest}: {text}")
+        return value
+
+    return read
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The options; also read by run_captrack.py, which forwards them."""
+    parser = _Parser(
+        prog="run_inference.py",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    add = parser.add_argument
+    add("--model", help="Hugging Face model id or local checkpoint folder")
+    add("--revision", help="commit, branch or tag of a hub model")
+    add("--name", help="folder name of the responses (default: made from the model's)")
+    add("--tasks", nargs="+", metavar="TASK", help="only these tasks (default: all that the data has)")
+    add(
+        "--dataset",
+        default=DATASET,
+        help="hub data set, or a folder with TASK.jsonl or data/TASK/data.parquet",
+    )
+    add("--dataset_revision", default="main", help="commit, branch or tag of the hub data set")
+    add("--output_dir", default="model_responses")
+    add("--limit", type=_whole(0), help="only the first N samples of each task")
+    add("--max_tokens", type=_whole(1), help="caps the output limit of every task")
+    add("--max_model_len", type=_whole(16), help="context length in tokens (default: the model's own)")
+    add(
+        "--tensor_parallel_size",
+        type=_whole(1),
+        help="GPUs (default: all visible that the model's heads allow)",
+    )
+    add("--system_prompt", default=SYSTEM_PROMPT, help="'' for none")
+    add("--chat_template", help="file with a Jinja chat template, in place of the model's")
+    add("--chat_template_kwargs", type=_json_object, default={}, metavar="JSON")
+    add("--vllm_kwargs", type=_json_object, default={}, metavar="JSON", help="further arguments of vllm.LLM")
+    add("--temperature", type=_between(0, 10), default=0.0, help="default 0: greedy decoding")
+    add("--top_p", type=_between(1e-6, 1), default=1.0)
+    add("--top_k", type=_whole(0), default=0, help="0: no limit")
+    add("--seed", type=_whole(0), default=0)
+    add("--overwrite", action="store_true", help="throw away this folder's responses of other settings")
+    add("--check", action="store_true", help="the checks alone; a line of JSON on stdout sums them up")
+    add("--download_only", action="store_true", help="fetch task data and model, then end")
+    return parser
+
+
+def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
+    """Checked options. A mistake ends the process with one line and exit code 1."""
+    parser = build_parser()
+    options = parser.parse_args(argv)
+    if not options.model and not options.download_only:
+        parser.error("--model is missing")
+    options.tasks = [name for given in options.tasks or () for name in given.split(",") if name] or None
+    by_name = {name.replace(".", "_"): name for name in TASKS}
+    for number, task in enumerate(options.tasks or ()):
+        name = by_name.get(task.replace(".", "_"))
+        if name is None:
+            near = [known for known in TASKS if known.startswith(task)]
+            near = near or difflib.get_close_matches(task, TASKS, 1)
+            parser.error(f"--tasks: there is no task {task}" + (f"; is it {near[0]}?" if near else ""))
+        options.tasks[number] = name
+    for name in options.vllm_kwargs:
+        if name in RESERVED:
+            parser.error(f"--vllm_kwargs: {name} is set by {RESERVED[name]}")
+    if options.chat_template:
+        path = Path(options.chat_template)
+        if not path.is_file():
+            parser.error(f"--chat_template: no such file: {path}")
+        options.chat_template = path.read_text(encoding="utf-8")
+    return options
+
+
+def main(argv: list[str] | None = None) -> int:
+    options = parse_arguments(argv)
+    logging.basicConfig(format="%(message)s", stream=sys.stderr)
+    log.setLevel(logging.INFO)
+    # a scheduler's SIGTERM ends the run as Ctrl-C does
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        return run(options)
+    except (DataError, EngineError, ModelError, PromptError, StoreError) as error:
+        print(f"run_inference.py: {error}", file=sys.stderr)
+    except KeyboardInterrupt:
+        print(
+            "run_inference.py: stopped; finished samples are kept, the same command goes on", file=sys.stderr
+        )
+    return FAILED
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What a run is made of, known before a single row is rendered. version: vLLM's, None where it is not
+    here.
+    """
+
+    options: argparse.Namespace
+    checkpoint: Checkpoint
+    window: int
+    folder: Path
+    chat: Chat
+    version: str | None
+    settings: dict[str, Any]
+    loading: float
+
+
+def run(options: argparse.Namespace) -> int:
+    """Data, checks, generation. Raises the errors that main turns into one line."""
+    began = time.perf_counter()
+    data, absent, data_revision = load_data(options)
+    if options.download_only:
+        return download(options, data, absent)
+    setup = set_up(options)
+    with locked(setup.folder, options.check):
+        old = take_over(setup.folder, setup.settings, data, options.overwrite)
+        works = plan(data, setup.folder, settings_sha256(setup.settings), options.limit, options.max_tokens)
+        left = sum(len(work.pending()) for work in works.values())
+        if left and setup.version is None:
+            raise EngineError(
+                "vLLM is not installed in this environment (environment-inference.yml makes one)"
+            )
+        importing = load_vllm() if left else 0.0
+        gpus = preflight.visible_gpus() if left else []
+        size = options.tensor_parallel_size or parallel_size(setup.checkpoint.config, len(gpus))
+        findings = machine_findings(setup, size, gpus) if left else []
+        first = render(pending(works, 1), works, setup.chat, setup.window, options.max_tokens)
+        warnings = warnings_of(setup.chat, findings, works, first, absent)
+        warnings += preflight.vocabulary_warnings(setup.checkpoint, len(setup.chat.tokenizer))
+        if left and old and old["runs"] and old["runs"][-1]["tensor_parallel_size"] != size:
+            warnings.append(f"tensor parallel size {size}, before {old['runs'][-1]['tensor_parallel_size']}")
+        report = report_of(setup, size, works, first, warnings)
+        say(report, setup.chat, first, warnings)
+        stop_on_errors(findings)
+        if options.check:
+            print(json.dumps(report))
+            return IN_PART if absent and options.tasks else DONE
+        if old is None:
+            discard(setup.folder)
+        sweep(setup.folder)
+        manifest = manifest_of(setup, data_revision, warnings, first, works, old)
+        record = record_of(setup, size, gpus, importing)
+        if left:
+            manifest["runs"].append(record)
+        write_manifest(setup.folder, manifest)
+        try:
+            if left:
+                generate(works, first, setup, record, began)
+            record["state"] = "complete"
+        except BaseException as error:
+            record["state"] = f"stopped: {type(error).__name__}"
+            raise
+        finally:
+            for work in works.values():
+                work.store.close()
+                if work.complete() or (work.failed and record["state"] == "complete"):
+                    save(work)
+            record["ended"] = now()
+            manifest["tasks"] |= {task: task_entry(work, setup.chat.template) for task, work in works.items()}
+            write_manifest(setup.folder, manifest)
+        return summary(setup.folder, works, absent if options.tasks else [], record)
+
+
+def set_up(options: argparse.Namespace) -> Setup:
+    """Model, window, template and folder; every error that needs no task data comes from here."""
+    checkpoint = resolve(options.model, options.revision)
+    stop_on_errors(window_checks(checkpoint, options.max_model_len, "hf_overrides" in options.vllm_kwargs))
+    window = options.max_model_len or native_window(checkpoint.config)
+    folder = Path(options.output_dir) / safe_name(options.name or default_name(options.model))
+    if folder_state(folder) == FOREIGN:
+        raise StoreError(f"{folder} holds files that run_inference.py did not write; choose another --name")
+    tokenizer, loading = load_tokenizer(checkpoint, options)
+    chat = prepare(tokenizer, options.system_prompt, options.chat_template, options.chat_template_kwargs)
+    version = installed()
+    # a folder where nothing is left to do may be looked at without vLLM
+    known = version or (read_manifest(folder) or {}).get("settings", {}).get("vllm")
+    settings = settings_of(options, checkpoint, chat, window, known)
+    return Setup(options, checkpoint, window, folder, chat, version, settings, loading)
+
+
+def manifest_of(
+    setup: Setup,
+    data_revision: str,
+    warnings: list[str],
+    first: list[Rendered],
+    works: dict[str, Work],
+    old: Manifest | None,
+) -> Manifest:
+    """run.json as it stands when the engine starts."""
+    old = old or {}
+    entries = {task: task_entry(work, setup.chat.template) for task, work in works.items()}
+    checkpoint, options = setup.checkpoint, setup.options
+    return {
+        "name": setup.folder.name,
+        "model": {"given": options.model, "path": checkpoint.model, "revision": checkpoint.revision},
+        "settings": setup.settings,
+        "settings_sha256": settings_sha256(setup.settings),
+        "dataset": {"name": options.dataset, "revision": data_revision},
+        "system_role": "merged into the user turn" if setup.chat.merged else "own",
+        "bos": {"id": setup.chat.tokenizer.bos_token_id, "added": setup.chat.add_bos},
+        "warnings": list(dict.fromkeys([*old.get("warnings", []), *warnings])),
+        "first_prompt": old.get("first_prompt") or first_prompt(first),
+        "tasks": old.get("tasks", {}) | entries,
+        "runs": list(old.get("runs", [])),
+    }
+
+
+def record_of(setup: Setup, size: int, gpus: list[preflight.Gpu], importing: float) -> dict[str, Any]:
+    """One entry of run.json's "runs"; generate() adds what was done and how long it took."""
+    return {
+        "started": now(),
+        "ended": None,
+        "state": "running",
+        "versions": {
+            "python": platform.python_version(),
+            "vllm": setup.version,
+            **{name: package_version(name) for name in ("torch", "transformers", "datasets")},
+        },
+        "gpus": [gpu.name for gpu in gpus],
+        "driver": gpus[0].driver if gpus else None,
+        "tensor_parallel_size": size,
+        "engine_arguments": engine_arguments(setup, size),
+        "samples": 0,
+        "output_tokens": 0,
+        "import_seconds": round(importing + setup.loading, 3),
+    }
+
+
+def package_version(name: str) -> str | None:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def load_data(options: argparse.Namespace) -> tuple[dict[str, TaskData], list[str], str]:
+    """(task → data, tasks that the source lacks, revision). DataError where there is nothing at all."""
+    revision = resolve_revision(options.dataset, options.dataset_revision)
+    data, absent = {}, []
+    for task in options.tasks or TASKS:
+        try:
+            data[task] = load(options.dataset, revision, task)
+        except TaskAbsent:
+            absent.append(task)
+    if not data:
+        wanted = ", ".join(options.tasks) if options.tasks else "any CapTrack task"
+        raise DataError(f"{options.dataset} has no data for {wanted}")
+    return data, absent, revision
+
+
+def download(options: argparse.Namespace, data: dict[str, TaskData], absent: list[str]) -> int:
+    for task, task_data in data.items():
+        log.info("%-24s %6d rows", task, len(task_data.rows))
+    if options.model and not Path(options.model).expanduser().is_dir():
+        checkpoint = resolve(options.model, options.revision)
+        from huggingface_hub import snapshot_download
+
+        try:
+            skipped = ["original/*", "*.gguf", "*.onnx", "onnx/*"]
+            snapshot_download(checkpoint.model, revision=checkpoint.revision, ignore_patterns=skipped)
+        except Exception as error:
+            raise ModelError(f"{options.model} cannot be downloaded: {error}") from error
+    elif options.model:
+        resolve(options.model)
+    for task in absent:
+        log.warning("%s: no data", task)
+    return IN_PART if absent and options.tasks else DONE
+
+
+def load_tokenizer(checkpoint: Checkpoint, options: argparse.Namespace) -> tuple[Any, float]:
+    """The tokenizer, and the seconds that the import of transformers took."""
+    began = time.perf_counter()
+    try:
+        from transformers import AutoTokenizer
+    except ImportError as error:
+        raise EngineError(
+            "transformers is not installed in this environment (environment-inference.yml)"
+        ) from error
+    loading = time.perf_counter() - began
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(
+            checkpoint.model,
+            revision=checkpoint.revision,
+            trust_remote_code=bool(options.vllm_kwargs.get("trust_remote_code", False)),
+        )
+    except Exception as error:
+        raise ModelError(
+            f"{options.model}: the tokenizer cannot be loaded: {' '.join(str(error).split())[:300]}"
+        ) from error
+    tokenizer.model_max_length = sys.maxsize  # lengths are looked after here; transformers would only warn
+    return tokenizer, loading
+
+
+def machine_findings(setup: Setup, size: int, gpus: list[preflight.Gpu]) -> list[preflight.Finding]:
+    version, kwargs = setup.version or "", setup.options.vllm_kwargs
+    found = preflight.machine_checks(setup.checkpoint, setup.window, size, gpus, version, kwargs)
+    found += preflight.disk_checks(setup.checkpoint, setup.folder, preflight.hub_cache())
+    unknown = unknown_arguments(kwargs) if kwargs else []
+    if unknown:
+        text = f"--vllm_kwargs: vLLM {version} does not know {', '.join(unknown)}"
+        found.append(preflight.Finding("error", text))
+    return found
+
+
+def stop_on_errors(findings: list[preflight.Finding]) -> None:
+    errors = [finding.text for finding in findings if finding.level == "error"]
+    if errors:
+        raise EngineError("; ".join(errors))
+
+
+def now() -> str:
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
