@@ -497,6 +497,7 @@ def test_everything_is_written(whole):
         "relative_differences.xlsx",
         "flips.parquet",
         "summary.md",
+        "report.html",
     }
 
 
