@@ -92,6 +92,10 @@ def compute(options: Namespace, tasks: tuple[str, ...], configs: Mapping[str, Ma
     for problem in problems.values():
         print(printable(f"Not scored: {problem}"))
     print(f"Written to {target}/")
+    if options.report:
+        from evaluation.report.model import write_model_report
+
+        print(f"Report: {write_model_report(target)}")
     for line in told_of_judges(judging):
         print(printable(line))
     code = exit_code(options, entries, absent, problems)

@@ -7,7 +7,7 @@ import re
 import shlex
 
 import pytest
-from conftest import ROOT
+from support import ROOT
 
 import compare_models
 import compute_metrics
