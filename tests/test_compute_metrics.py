@@ -375,3 +375,82 @@ def test_a_run_killed_between_its_two_renames_loses_no_result(tmp_path):
     assert run(tmp_path, "--model_name", "a") == 1
     assert read_result(tmp_path / "m" / "a").values["C1 Accuracy (PopQA)"] == 1 / 3
     assert [path.name for path in (tmp_path / "m").iterdir()] == ["a"]
+
+
+FOLLOWBENCH = [{"id": str(i), "prompt": f"Say {i}.", "outputs": f"It is {i}.", "gold": ""} for i in range(3)]
+
+
+def test_without_a_key_the_rules_count_and_the_rest_is_told(tmp_path, monkeypatch, capsys):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    put(tmp_path / "r" / "m", "popqa.subset", POPQA)
+    put(tmp_path / "r" / "m", "followbench.subset", FOLLOWBENCH)
+    assert run(tmp_path, "--model_name", "m") == 4
+    captured = capsys.readouterr()
+    assert "followbench.subset has 0 of 3 judgements" in captured.out
+    assert captured.err.count("OPENAI_API_KEY is not set") == 1
+    result = read_result(tmp_path / "m" / "m")
+    assert result.values["C1 Accuracy (PopQA)"] == pytest.approx(1 / 3)
+    assert result.values["H1 Accuracy (FollowBench)"] is None
+    assert result.samples("followbench.subset").columns["reason"] == ["judge_no_credentials"] * 3
+
+
+def test_check_finds_a_missing_key(tmp_path, monkeypatch, capsys):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    assert run(tmp_path, "--check", "--tasks", "followbench.subset") == 1
+    assert "OPENAI_API_KEY" in capsys.readouterr().err
+    assert run(tmp_path, "--check", "--tasks", "popqa.subset") == 0
+
+
+def test_estimate_counts_and_writes_nothing(tmp_path, monkeypatch, capsys):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    put(tmp_path / "r" / "m", "followbench.subset", [*FOLLOWBENCH, {**FOLLOWBENCH[0], "id": "again"}])
+    assert run(tmp_path, "--model_name", "m", "--estimate") == 0
+    line = next(x for x in capsys.readouterr().out.splitlines() if x.startswith("followbench.subset"))
+    assert line.split()[1:5] == ["gpt-4o-mini@openai", "3", "0", "1"]
+    assert not (tmp_path / "m" / "m").exists()
+
+
+def test_a_judge_without_a_backend_is_refused(tmp_path, capsys):
+    put(tmp_path / "r" / "m", "followbench.subset", FOLLOWBENCH)
+    assert run(tmp_path, "--model_name", "m", "--judge", "gpt-4o-mini") == 1
+    assert "MODEL@BACKEND" in capsys.readouterr().err
+
+
+def test_an_entry_of_task_configs_can_be_replaced(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(compute_metrics.TASK_CONFIGS, "followbench.subset", {"judge": "overlap@builtin"})
+    put(tmp_path / "r" / "m", "followbench.subset", FOLLOWBENCH)
+    assert run(tmp_path, "--model_name", "m") == 0
+    entry = read_result(tmp_path / "m" / "m").run["tasks"]["followbench.subset"]
+    assert entry["judge"] == "overlap@builtin" and entry["judged"] == [3, 3]
+    assert entry["prompt_versions"].keys() == {"instruction_following"}
+
+
+def test_labels_and_repeats_are_reported(tmp_path, capsys):
+    put(tmp_path / "r" / "m", "followbench.subset", FOLLOWBENCH)
+    labels = tmp_path / "labels.jsonl"
+    labels.write_text('{"task": "followbench.subset", "id": "0", "label": 0.5}\n', encoding="utf-8")
+    judge = ["--judge", "overlap@builtin", "--judge_repeat", "2", "--judge_labels", str(labels)]
+    assert run(tmp_path, "--model_name", "m", *judge) == 0
+    out = capsys.readouterr().out
+    assert "self-agreement 1" in out and "against labels" in out
+    judging = read_result(tmp_path / "m" / "m").run["judging"]
+    assert judging["against_labels"]["followbench.subset"]["compared"] == 1
+
+
+def test_no_fence_means_no_code_scores(tmp_path, monkeypatch, capsys):
+    from evaluation import sandbox
+
+    monkeypatch.setattr(
+        sandbox, "probe", lambda: sandbox.Level("none", missing={"landlock": "not in this kernel"})
+    )
+    put(tmp_path / "r" / "m", "popqa.subset", POPQA)
+    shutil.copy(ROOT / "model_responses" / "demo-base" / "mbpp.full.jsonl", tmp_path / "r" / "m")
+    assert run(tmp_path, "--model_name", "m") == 4
+    assert "--allow_unsafe_code" in capsys.readouterr().out
+    assert read_result(tmp_path / "m" / "m").values["C1 Accuracy (mbpp)"] is None
+
+
+def test_report_of_one_model(tmp_path):
+    put(tmp_path / "r" / "m", "popqa.subset", POPQA)
+    assert run(tmp_path, "--model_name", "m", "--report") == 0
+    assert "popqa.subset" in (tmp_path / "m" / "m" / "report.html").read_text(encoding="utf-8")
