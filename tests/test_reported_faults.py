@@ -30,6 +30,9 @@ ABC = {"choices": ["iron", "zinc", "lead", "tin"]}
 
 # name: (task, outputs, gold, correct)
 VERDICTS: dict[str, tuple[str, Any, Any, Any]] = {
+    # golds as loaders deliver them
+    "hotpot gold false": (HOTPOT, "Answer: No", {"answer": False}, True),
+    "hotpot gold true": (HOTPOT, "Answer: No", {"answer": True}, False),
     # numbers
     "comma number": (GSM, "Answer: 1,234", "#### 1234", True),
     "comma number in a box": (GSM, r"\boxed{9{,}500}", "#### 9500", True),
