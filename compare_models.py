@@ -136,7 +136,7 @@ def _create_config(path: Path) -> int:
         print(f"{path}: exists already, nothing written. Name another file.", file=sys.stderr)
         return NOTHING
     with whole_file(path) as handle:
-        handle.write(EXAMPLE)
+        handle.write(EXAMPLE.read_text(encoding="utf-8"))
     print(f"Wrote {path}. Set base and adapted in it, then: python compare_models.py --config {path}")
     return DONE
 

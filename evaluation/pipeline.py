@@ -119,13 +119,14 @@ def share_out(others: Sequence[str]) -> dict[str, list[str]]:
         "compare_models": compare_models.parser(),
     }
     shares: dict[str, list[str]] = {"run_inference": [], **{name: [] for name in parsers}}
-    target = "run_inference"
+    targets = ["run_inference"]
     for token in others:
         if token.startswith("--"):
             option = token.split("=", 1)[0]
             known = [name for name, parser in parsers.items() if option in parser._option_string_actions]
-            target = known[0] if known else "run_inference"
-        shares[target].append(token)
+            targets = known or ["run_inference"]
+        for target in targets:
+            shares[target].append(token)
     for name, parser in parsers.items():
         parser.prog = "run_captrack.py"
         parser.parse_known_args(shares[name])  # a wrong value is told here, before anything runs
@@ -178,7 +179,8 @@ def model_of(model: Model) -> str:
     if Path(model.source).exists() or model.state == ABSENT:
         return model.source
     manifest = read_manifest(model.responses) or {}
-    return str(manifest.get("settings", {}).get("model") or model.source)
+    made_of = manifest.get("model") or {}
+    return str(made_of.get("path") or made_of.get("given") or model.source)
 
 
 def inference_python(options: Namespace, waiting: Sequence[Model]) -> str:

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (tables of programs, one line each)
 """Runs programs that attack, as whoever starts it, and prints what came of them: used by test_sandbox.py.
 
     python tests/hostile_programs.py [LAYERS [WRAPPER]]   ->   {"read_home": {"passed": false, "reason": "forbidden", …}, …}
@@ -17,13 +18,14 @@ import sys
 import tempfile
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from evaluation import sandbox
 
-LIMITS = sandbox.Limits(cpu_seconds=1, wall_seconds=4.0)
+LIMITS = sandbox.Limits(cpu_seconds=2, wall_seconds=4.0)
 
 # HOME, OUTSIDE, PID and PORT are put in. Those in PROVABLE succeed where there is no fence: they are real attacks
 PROVABLE = {
@@ -124,11 +126,10 @@ def world() -> tuple[Path, Path, int, threading.Event]:
         (outside / name).write_text("canary")
     reached = threading.Event()
 
-    def serve(server: socket.socket, marks: bool) -> None:
+    def serve(server: socket.socket) -> None:
         while True:
             connection = server.accept()[0]
-            if marks:
-                reached.set()
+            reached.set()
             with connection:
                 connection.settimeout(0.2)
                 try:
@@ -141,7 +142,7 @@ def world() -> tuple[Path, Path, int, threading.Event]:
     unix.bind(str(outside / "server"))
     unix.listen(4)
     for server in (tcp, unix):
-        threading.Thread(target=serve, args=(server, True), daemon=True).start()
+        threading.Thread(target=serve, args=(server,), daemon=True).start()
     return home, outside, tcp.getsockname()[1], reached
 
 
@@ -155,13 +156,16 @@ def main(arguments: list[str]) -> dict:
             attacks = PROVABLE
     home, outside, port, reached = world()
     values = {"HOME": str(home), "OUTSIDE": str(outside), "PORT": str(port), "PID": str(os.getpid())}
-    found = {}
     try:
-        for name, program in attacks.items():
+
+        def run(program: str) -> dict:
             for word, value in values.items():
                 program = program.replace(word, value)
             outcome = sandbox._run(level, [program], "assert attack()", "attack", LIMITS, "", "")
-            found[name] = dataclasses.asdict(outcome)
+            return dataclasses.asdict(outcome)
+
+        with ThreadPoolExecutor(4) as pool:
+            found = dict(zip(attacks, pool.map(run, attacks.values()), strict=True))
         beat = outside / "beat"
         before = beat.stat().st_size if beat.exists() else 0
         time.sleep(0.3)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from conftest import golden_rows
+from support import golden_rows
 
 from evaluation.rows import make_row
 from evaluation.scorers.citations import read_citations

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import GOLDEN
 
 from evaluation.comparison.analysis import Rules, compare_pair, make_comparison
 from evaluation.comparison.config import load_config
@@ -19,7 +20,6 @@ from evaluation.comparison.run import compare
 from evaluation.comparison.words import number
 from evaluation.results import ModelResult
 from evaluation.taxonomy import DEFAULT_CATEGORIES
-from tests.conftest import GOLDEN
 
 PUBLISHED = json.loads(
     (GOLDEN / "published_comparison" / "published_comparison.json").read_text(encoding="utf-8")

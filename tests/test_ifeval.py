@@ -9,7 +9,7 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from conftest import GOLDEN, golden_rows
+from support import GOLDEN, golden_rows
 
 from evaluation.rows import make_row
 from evaluation.scorers.instructions import language_tools, loose_variants, public_data, published, score

@@ -10,6 +10,7 @@ import subprocess
 import sys
 
 import pytest
+from support import ROOT
 
 import run_inference
 from evaluation.inference.checkpoint import (
@@ -31,7 +32,6 @@ from evaluation.inference.preflight import (
     vocabulary_warnings,
     window_checks,
 )
-from tests.conftest import ROOT
 
 CONFIG = {
     "num_attention_heads": 32,

@@ -5,12 +5,7 @@ transformers.
 from __future__ import annotations
 
 import pytest
-
-from evaluation.inference.limits import LIMITS, output_limit, prompt_room
-from evaluation.inference.prompts import PromptError, cut_place, foreign_markup, one_bos, prepare
-from evaluation.inference.samples import SECOND_TURN
-from evaluation.tasks import TASKS
-from tests.fake_tokenizer import (
+from fake_tokenizer import (
     BOS_ID,
     CHATML,
     DROPS_SYSTEM,
@@ -19,6 +14,11 @@ from tests.fake_tokenizer import (
     WITH_BOS,
     FakeTokenizer,
 )
+
+from evaluation.inference.limits import LIMITS, output_limit, prompt_room
+from evaluation.inference.prompts import PromptError, cut_place, foreign_markup, one_bos, prepare
+from evaluation.inference.samples import SECOND_TURN
+from evaluation.tasks import TASKS
 
 SYSTEM = "You are a helpful assistant."
 

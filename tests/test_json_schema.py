@@ -8,7 +8,7 @@ import json
 from typing import Any
 
 import pytest
-from conftest import GOLDEN, golden_rows
+from support import GOLDEN, golden_rows
 
 from evaluation.extraction.json_text import values_in, whole_value
 from evaluation.rows import make_row

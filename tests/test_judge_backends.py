@@ -11,12 +11,12 @@ import random
 from collections.abc import Iterator
 
 import pytest
+from judge_server import JudgeServer
 
 from evaluation.judge.backends import Connection, Failure, azure_openai, bedrock, connect, gemini, openai
 from evaluation.judge.modes import question
 from evaluation.judge.pool import ATTEMPTS, Pool
 from evaluation.judge.service import JudgeFatal, JudgeOptions, JudgeService
-from tests.judge_server import JudgeServer
 
 BACKENDS = ("openai", "azure_openai", "gemini", "bedrock")
 PATHS = {

@@ -6,12 +6,12 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from support import ROOT, golden_rows
 
 from evaluation.judge.backends import Reply
 from evaluation.judge.estimate import EstimateService, cost, estimate_lines, read_prices, tokens
 from evaluation.judge.service import DEFAULTS, JudgeFatal, JudgeOptions
 from evaluation.scoring import score_row
-from tests.conftest import ROOT, golden_rows
 from tests.test_judge_service import ROWS, ask_all, service_of
 
 SPEC = "gpt-4o-mini@openai"

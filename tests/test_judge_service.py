@@ -18,6 +18,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from support import ROOT, golden_rows
 
 from evaluation.judge.backends import Connection, Failure, Reply, builtin
 from evaluation.judge.cache import FILE, Cache, key
@@ -25,7 +26,6 @@ from evaluation.judge.modes import question
 from evaluation.judge.pool import LOST_IN_A_ROW, START, Limit, Pool
 from evaluation.judge.service import DEFAULTS, JudgeFatal, JudgeOptions, JudgeService, Recorder
 from evaluation.scoring import score_row
-from tests.conftest import ROOT, golden_rows
 from tests.test_judge_backends import FakeTime
 
 SPEC = "m@openai"

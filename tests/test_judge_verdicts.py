@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from support import golden_rows
 
 from evaluation.judge.verdicts import READERS, declines, read_claims, read_equivalence
-from tests.conftest import golden_rows
 
 EXTRACTION = golden_rows("instructions_style_tools_turns_judge_comparison/judge_extraction.jsonl")
 PARSE = golden_rows("knowledge_reasoning_format/judge_parse.jsonl")

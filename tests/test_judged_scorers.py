@@ -6,14 +6,14 @@ import asyncio
 import importlib.util
 
 import pytest
+from replay import FixedJudge, WordsJudge
+from support import golden_rows
 
 from evaluation.extraction.claims import claims_of, evidence_use
 from evaluation.rows import make_row
 from evaluation.scorers.claims import texts_of
 from evaluation.scorers.multi_turn import user_turns
 from evaluation.scoring import score_row
-from tests.conftest import golden_rows
-from tests.replay import FixedJudge, WordsJudge
 
 CONTEXT = "context_scope_safety_citation/{}.jsonl"
 TURNS = "instructions_style_tools_turns_judge_comparison/{}.jsonl"

@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 import pytest
-from conftest import GOLDEN, golden_rows
+from support import GOLDEN, golden_rows
 
 from evaluation.judge import FAILED, OK, UNREADABLE, Verdict
 from evaluation.rows import make_row

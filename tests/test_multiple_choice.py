@@ -6,12 +6,12 @@ import asyncio
 import re
 
 import pytest
+from support import golden_rows
 
 from evaluation.extraction.letters import Options, options_of, read_letter
 from evaluation.judge import Verdict
 from evaluation.rows import make_row
 from evaluation.scoring import score_by_rules, score_row
-from tests.conftest import golden_rows
 
 ROWS = [
     r for name in ("mc_mmlu", "mc_other") for r in golden_rows(f"knowledge_reasoning_format/{name}.jsonl")
@@ -139,6 +139,10 @@ GOLDS = {
     "index answered by its number": ("hellaswag.subset", 1, "1", True),
     "number from one": ("winogrande.subset", "2", "B", True),
     "number answered in words": ("winogrande.subset", "2", "The answer is 2.", True),
+    "number joined to its word": ("winogrande.subset", "2", "Option2", True),
+    "number joined to its word, with text": ("winogrande.subset", "2", "Option1 : x", False),
+    "number joined to its word in a sentence": ("winogrande.subset", "2", "The answer is option2.", True),
+    "small letter behind its word": ("truthfulqa.full", "B", "option b", True),
     "letter answered by number": ("winogrande.subset", "B", "2", True),
     "index zero": ("winogrande.subset", 0, "A", True),
     "whole float": ("hellaswag.subset", 1.0, "B", True),

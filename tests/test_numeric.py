@@ -5,12 +5,12 @@ from __future__ import annotations
 from fractions import Fraction
 
 import pytest
+from support import golden_rows
 
 from evaluation.extraction.numbers import answer_number, gold_number
 from evaluation.rows import make_row
 from evaluation.scorers.numeric import language_of
 from evaluation.scoring import score_by_rules
-from tests.conftest import golden_rows
 
 ROWS = [row for name in ("gsm8k", "mgsm") for row in golden_rows(f"knowledge_reasoning_format/{name}.jsonl")]
 

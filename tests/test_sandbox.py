@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (tables of programs, one line each)
 """The sandbox: attacks do not succeed, honest programs do, verdicts cannot be bought with tricks."""
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
-from conftest import ROOT
 from hostile_programs import ATTACKS, PROVABLE
+from support import ROOT
 
 from evaluation import sandbox
 from evaluation.sandbox import Limits, Outcome, SandboxError, run_program
@@ -28,7 +29,7 @@ FENCED = pytest.mark.skipif(not sandbox.probe().fence, reason=f"no sandbox here:
 IS_ROOT = os.name == "posix" and os.getuid() == 0
 
 
-# --- attacks, as this user and as an ordinary one ----------------------------------------------------------------
+# --- attacks, as this user and as an ordinary one -----------------------------------------------------------
 def attack(who: str, layers: str = "", wrapper: str = "") -> dict:
     """What came of every attack; as an ordinary user ("nobody") where this process is root."""
     return _attack(who, layers, wrapper)
@@ -130,27 +131,28 @@ def test_attacks_are_real(who: str) -> None:
 
 
 @FENCED
+@pytest.mark.long
 @pytest.mark.parametrize("who", WHO)
-@pytest.mark.parametrize("layers", ["landlock,seccomp", "bubblewrap", "landlock,seccomp+bubblewrap"])
+@pytest.mark.parametrize("layers", ["landlock,seccomp", "landlock,seccomp+bubblewrap", "seccomp+bubblewrap"])
 def test_smaller_fences_hold_too(layers: str, who: str) -> None:
     wrapper = shutil.which("bwrap") or ""
     if "bubblewrap" in layers and not wrapper:
         pytest.skip("bubblewrap is not installed")
-    own = layers.removesuffix("bubblewrap").strip("+") or "none"
-    found = attack(who, own, wrapper if "bubblewrap" in layers else "")
-    # bubblewrap has its own /dev and root folder to list, its own process tree to start and to signal in, and
-    # ends with limits only on what one file holds
-    inside = {"disk_full"}
-    if own == "none":
-        inside |= {"list_root", "fork", "new_session_in_a_child", "new_user_namespace", "kill_keeper"}
-        inside |= {"subprocess", "shell", "signal_parent", "kill_everything", "network_udp", "kill_parent"}
-    held = {name for name in ATTACKS if name not in inside}
-    assert {name for name in held if found["outcomes"][name]["passed"]} == set()
+    found = attack(who, layers.removesuffix("+bubblewrap"), wrapper if "bubblewrap" in layers else "")
+    # only the mount namespace of our own limits the folder as a whole; bubblewrap has a root folder of its own
+    inside = {"disk_full", "list_root"} if layers == "seccomp+bubblewrap" else {"disk_full"}
+    assert {name for name, outcome in found["outcomes"].items() if outcome["passed"]} <= inside
     assert found["outside"] == ["canary", "goes", "moves", "server"]
     assert not found["touched"] and not found["reached"] and not found["daemon_lives"]
 
 
-# --- a pass cannot be had by tricks ------------------------------------------------------------------------------
+@FENCED
+@pytest.mark.parametrize("layers", [(), ("seccomp",), ("namespaces",), ("namespaces", "seccomp")])
+def test_what_hides_no_file_is_no_fence(layers: tuple[str, ...]) -> None:
+    assert "reads files outside" in sandbox._escapes(sandbox.Level("part", layers))
+
+
+# --- a pass cannot be had by tricks -------------------------------------------------------------------------
 EQUAL = (
     "class E{base}:\n    def __eq__(self, other): return True\n    def __ne__(self, other): return False\n"
 )
@@ -215,6 +217,7 @@ TRICKS = {
         "assert f(1) == 2",
     ),
     "patched_exit": ("import os\nos._exit = lambda n: None\ndef f(n): return 0", "assert f(1) == 2"),
+    "patched_exit_and_no_function": ("import os\nos._exit = lambda n: None", "assert f(1) == 2"),
     "patched_grader_module": (
         "import sys\nfor m in list(sys.modules.values()):\n    if hasattr(m, '_plain'): m._plain = lambda x: 0\n"
         "def f(n): return 0",
@@ -242,7 +245,7 @@ def test_trick_does_not_pass(name: str) -> None:
     assert not outcome.passed and outcome.reason in sandbox.WRONG, outcome
 
 
-# --- what honest programs do works -------------------------------------------------------------------------------
+# --- what honest programs do works --------------------------------------------------------------------------
 HONEST = {
     "plain": ("def f(n): return n + 1", "assert f(1) == 2"),
     "check": ("def f(n): return n + 1", "def check(candidate):\n    assert candidate(1) == 2"),
@@ -315,7 +318,7 @@ def test_honest_program_passes(name: str) -> None:
     assert run_program(program, tests, "f") == Outcome(True, "", "")
 
 
-# --- reasons -----------------------------------------------------------------------------------------------------
+# --- reasons ------------------------------------------------------------------------------------------------
 F = "def f(n): return n"
 ENDINGS = {
     "syntax_error": ("def f(n) return", "assert f(1)", "f", "syntax_error"),
@@ -366,7 +369,7 @@ def test_the_prelude_comes_first_and_may_be_no_python() -> None:
     assert run_program(F, "assert f(1) == 1", "f", prelude="Write a function that").passed
 
 
-# --- where it runs from ------------------------------------------------------------------------------------------
+# --- where it runs from -------------------------------------------------------------------------------------
 def _passes(number: int) -> bool:
     return run_program(f"def f(n): return {number}", f"assert f(1) == {number}", "f").passed
 
@@ -379,7 +382,7 @@ def test_runs_in_worker_processes() -> None:
 
 @FENCED
 def test_runs_in_threads_and_leaves_nothing_open() -> None:
-    before = set(os.listdir("/proc/self/fd")) if Path("/proc/self/fd").exists() else set()
+    before = _open_files()
     passed: list[bool] = []
     threads = [threading.Thread(target=lambda n=n: passed.append(_passes(n))) for n in range(6)]
     for thread in threads:
@@ -387,8 +390,12 @@ def test_runs_in_threads_and_leaves_nothing_open() -> None:
     for thread in threads:
         thread.join()
     assert passed == [True] * 6
-    after = set(os.listdir("/proc/self/fd")) if before else set()
-    assert len(after) <= len(before)
+    assert _open_files() <= before
+
+
+def _open_files() -> int:
+    folder = Path("/proc/self/fd")
+    return len(list(folder.iterdir())) if folder.exists() else 0
 
 
 @FENCED
@@ -396,7 +403,7 @@ def test_a_dying_evaluator_takes_its_programs_along(tmp_path: Path) -> None:
     script = (
         f"import sys; sys.path.insert(0, {str(ROOT)!r})\n"
         "from evaluation import sandbox\nsandbox.probe(); print('ready', flush=True)\n"
-        "sandbox.run_program('import time; time.sleep(100)', 'pass', '')"
+        "sandbox.run_program('import time; time.sleep(100)', 'assert 1', '')"
     )
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, env=environment) as parent:
@@ -427,7 +434,7 @@ def _until(condition, seconds: float = 20.0) -> bool:
     return False
 
 
-# --- without a fence ---------------------------------------------------------------------------------------------
+# --- without a fence ----------------------------------------------------------------------------------------
 @pytest.fixture
 def no_fence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sandbox, "probe", lambda: sandbox.Level("none", missing={"landlock": "not here"}))

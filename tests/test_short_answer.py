@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support import golden_rows
 
 from evaluation.extraction.literals import gold_texts
 from evaluation.extraction.mentions import short_answer
@@ -10,7 +11,6 @@ from evaluation.extraction.normalise import contains, words
 from evaluation.rows import make_row
 from evaluation.scorers.short_answer import same_answer, yes_or_no
 from evaluation.scoring import score_by_rules
-from tests.conftest import golden_rows
 
 OPEN = [r for name in ("popqa", "xtreme") for r in golden_rows(f"knowledge_reasoning_format/{name}.jsonl")]
 PASSAGE = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from conftest import GOLDEN, golden_rows
+from support import GOLDEN, golden_rows
 
 from evaluation.extraction.sentences import sentences
 from evaluation.rows import make_row

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from conftest import GOLDEN, golden_rows
+from support import GOLDEN, golden_rows
 
 from evaluation.extraction.calls import Call, calls_in
 from evaluation.rows import make_row

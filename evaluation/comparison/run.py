@@ -187,6 +187,9 @@ def write_outputs(
     path = folder / "summary.md"
     summary.write_summary(path, comparison)
     written.append(path)
+    from evaluation.report.comparison import write_report
+
+    written.append(write_report(folder / "report.html", comparison, pairs, config.plot))
     undrawn: list[str] = []
     if config.save.save_figure:
         drawn, undrawn = _draw(comparison, config)

@@ -49,6 +49,7 @@ _CODE_LINE = re.compile(
     r"|import +[\w.]+(?: as \w+)?(?: *, *[\w.]+)* *(?:#.*)?$"
     r"|[A-Za-z_][\w.]* *(?::[^=:\n]{1,80})?[-+*/|&%]?=(?!=)"
 )
+_OPENS_CODE = re.compile(r"(?:def|class|async def|from|import) +\w")
 _STATEMENT = re.compile(r"\s*(?:(?:return|raise|yield|pass)\b|\w+\()")
 _MAY_FOLLOW = re.compile(
     r"[#)\]}\"']|(?:if|elif|else|for|while|try|except|finally|with|return|assert|raise|pass|global|del|match)\b|[\w.]+\("
@@ -83,7 +84,7 @@ def programs(answer: str, wanted: str = "", prompt: str = "") -> list[str]:
     defining = [block for block in python if _defines(block.text, wanted)]
     ordered = [block.text for block in defining if block.complete]
     ordered += [block.text for block in defining if not block.complete]
-    others = [block.text for block in python if block not in defining]
+    others = [block.text for block in python if not _defines(block.text, wanted)][:_MOST_READINGS]
     if not blocks:
         ordered += _unfenced(answer, wanted)
     elif not defining:
@@ -95,7 +96,8 @@ def programs(answer: str, wanted: str = "", prompt: str = "") -> list[str]:
             ordered += _completed(text, wanted, prompt)
     ordered += sorted(others, key=lambda text: not _looks_like_code(text))
     readings = list(dict.fromkeys(text.strip("\n") for text in ordered if text.strip()))
-    return readings[:_MOST_READINGS] if any(map(_looks_like_code, [*readings, answer])) else []
+    code = any(map(_looks_like_code, [answer, *(block.text for block in blocks)]))
+    return readings[:_MOST_READINGS] if code else []
 
 
 def prelude(prompt: str, wanted: str) -> str:
@@ -107,16 +109,18 @@ def prelude(prompt: str, wanted: str) -> str:
 
 
 def wanted_name(tests: str) -> str:
-    """The name that the tests call first in an assertion, "" if none: `assert set(sq(2)) == …` wants sq."""
-    for match in re.finditer(r"^[ \t]*assert\b([^\n]{0,400})", tests, re.MULTILINE):
-        for name in re.findall(r"(?<![\w.])([A-Za-z_]\w*)\(", match.group(1)):
-            if name not in _BUILTINS:
-                return name
-    return ""
+    """The name that the tests call first in an assertion, "" if none: `assert set(sq(2)) == …` wants sq.
+
+    A built-in function only if there is no other: `assert sum(10, 15) == 6` wants sum.
+    """
+    asserts = re.findall(r"^[ \t]*assert\b([^\n]{0,400})", tests, re.MULTILINE)
+    called = [name for line in asserts for name in re.findall(r"(?<![\w.])([A-Za-z_]\w*)\(", line)]
+    called = [name for name in called if name not in _WORDS]
+    return next((name for name in called if name not in _BUILTINS), next(iter(called), ""))
 
 
 _WORDS = ("and", "or", "in", "is", "not", "if", "else", "lambda")
-_BUILTINS = frozenset((*dir(builtins), *_WORDS, "Counter", "OrderedDict", "deque", "candidate"))
+_BUILTINS = frozenset((*dir(builtins), "Counter", "OrderedDict", "deque", "candidate"))
 
 
 # --- blocks -------------------------------------------------------------------------------------------------
@@ -157,7 +161,7 @@ def _fenced(answer: str) -> list[Block]:
                 if closed:
                     found.append(Block(body.strip(), "", True))
                     inside = None
-                elif not _CODE_LINE.match(body.strip()):
+                elif not _OPENS_CODE.match(body.strip()):
                     # a title or an unknown language
                     inside.clear()
             continue
@@ -266,8 +270,8 @@ def _completed(body: str, wanted: str, prompt: str) -> list[str]:
         (n for n, line in enumerate(lines) if n and line.strip() and line[0] not in " \t"), len(lines)
     )
     first_only = [indent + lines[0].lstrip(), *lines[1:]]
-    readings = [top + "\n".join(first_only), top + "\n".join(first_only[:stop])]
+    readings = [top + "\n".join(first_only)]
     if not _DEFINITION.match(body):
         # a whole function of another name is no body, though it would fit into one
         readings.append(top + textwrap.indent(textwrap.dedent(body), indent))
-    return readings
+    return [*readings, top + "\n".join(first_only[:stop])]

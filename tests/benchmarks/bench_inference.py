@@ -46,20 +46,13 @@ def main(prompts: int) -> int:
             return 1
         run = manifest(root / "m")["runs"][0]
     outside = run["outside_engine_seconds"]
-    for name in (
-        "samples",
-        "output_tokens",
-        "tokens_per_second",
-        "seconds",
-        "import_seconds",
-        "engine_start_seconds",
-    ):
+    counted = ("samples", "output_tokens", "tokens_per_second")
+    for name in (*counted, "seconds", "import_seconds", "engine_start_seconds"):
         print(f"{name}: {run[name]}")
     steps = run["engine_seconds"]
     print(f"engine steps: {steps} s; outside the engine: {outside} s")
-    print(
-        f"{outside / run['seconds']:.1%} of the wall time, {outside / (outside + steps):.1%} of steps and script alone"
-    )
+    of_wall, of_work = outside / run["seconds"], outside / (outside + steps)
+    print(f"{of_wall:.1%} of the wall time, {of_work:.1%} of steps and script alone")
     return int(outside > MOST * run["seconds"])
 
 
