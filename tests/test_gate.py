@@ -12,6 +12,8 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+import synthetic
+from support import ROOT
 
 import compare_models
 from evaluation.comparison import gate as g
@@ -24,8 +26,6 @@ from evaluation.comparison.truncation import cut_shares
 from evaluation.pipeline import worst as worst_code
 from evaluation.results import ModelResult
 from evaluation.taxonomy import COLUMN_BY_NAME, COLUMNS, DEFAULT_CATEGORIES
-from tests import synthetic
-from tests.conftest import ROOT
 
 UP = "C1 Accuracy (PopQA)"
 UP_TOO = "C1 Accuracy (GSM8K)"
