@@ -16,17 +16,9 @@ import argparse
 import sys
 from pathlib import Path
 
-DONE, NOTHING, IN_PART = 0, 1, 4
-
+from evaluation.cli import DONE, ERROR, Parser, fail, start
 
 FROM_FILE = True  # --gate without a number; no text, for argparse would try to convert it
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> None:
-        self.print_usage(sys.stderr)
-        print(f"{self.prog}: {message}", file=sys.stderr)
-        raise SystemExit(NOTHING)
 
 
 def _margin(text: str) -> float:
@@ -39,13 +31,8 @@ def _margin(text: str) -> float:
         raise argparse.ArgumentTypeError(message) from None
 
 
-def parser() -> argparse.ArgumentParser:
-    """Options are spelled with underscores; hyphens are accepted everywhere."""
-    p = _Parser(
-        prog="compare_models.py",
-        description="Compares adapted models with their base: deviations, intervals, flips, pictures.",
-        allow_abbrev=False,
-    )
+def build_parser() -> Parser:
+    p = Parser(prog="compare_models.py", description=__doc__)
     what = p.add_argument_group("what to compare (a file, or these options; options override the file)")
     what.add_argument("--config", type=Path, metavar="FILE", help="YAML configuration, see configs/")
     what.add_argument("--base", metavar="RESULT", help="result folder or metrics CSV of the base model")
@@ -87,20 +74,9 @@ def parser() -> argparse.ArgumentParser:
     return p
 
 
-def with_underscores(arguments: list[str]) -> list[str]:
-    """--no-aggregate becomes --no_aggregate; values after "=" and after the option stay as they are."""
-    result = []
-    for argument in arguments:
-        if argument.startswith("--"):
-            name, equals, value = argument.partition("=")
-            argument = "--" + name[2:].replace("-", "_") + equals + value
-        result.append(argument)
-    return result
-
-
 def main(arguments: list[str] | None = None) -> int:
-    p = parser()
-    args = p.parse_args(with_underscores(sys.argv[1:] if arguments is None else arguments))
+    p = build_parser()
+    args = p.parse_args(arguments)
     if args.create_config:
         return _create_config(args.create_config)
     if args.aa and (args.base or args.adapted or args.config):
@@ -124,8 +100,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         return run_comparison(configuration(args), noise_floor=bool(args.aa))
     except (ConfigError, ComparisonError) as error:
-        print(error, file=sys.stderr)
-        return NOTHING
+        return fail("compare_models.py", str(error))
 
 
 def _create_config(path: Path) -> int:
@@ -134,7 +109,7 @@ def _create_config(path: Path) -> int:
 
     if path.exists():
         print(f"{path}: exists already, nothing written. Name another file.", file=sys.stderr)
-        return NOTHING
+        return ERROR
     with whole_file(path) as handle:
         handle.write(EXAMPLE.read_text(encoding="utf-8"))
     print(f"Wrote {path}. Set base and adapted in it, then: python compare_models.py --config {path}")
@@ -188,4 +163,4 @@ def configuration(args: argparse.Namespace):
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    start(main)

@@ -15,12 +15,12 @@ import sys
 from evaluation.cli import (
     DONE,
     ERROR,
-    PARTIAL,
     Parser,
     UsageError,
     fail,
     select_tasks,
     set_up_logging,
+    start,
     task_list,
 )
 
@@ -152,6 +152,4 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
-
-__all__ = ["DONE", "ERROR", "PARTIAL", "TASK_CONFIGS", "main"]
+    start(main)

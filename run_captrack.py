@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import sys
 
-from evaluation.cli import ERROR, Parser, UsageError, fail, select_tasks, set_up_logging
+from evaluation.cli import ERROR, Parser, UsageError, fail, select_tasks, set_up_logging, start
 
 STAGES = ("inference", "metrics", "compare")
 
@@ -61,4 +61,4 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    start(main)

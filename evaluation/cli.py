@@ -9,8 +9,9 @@ import argparse
 import difflib
 import fnmatch
 import logging
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from evaluation.tasks import TASKS
@@ -106,3 +107,17 @@ def fail(script: str, message: str) -> int:
     """Prints the one line of an error and returns the exit code for it."""
     print(f"{script}: {printable(message)}", file=sys.stderr)
     return ERROR
+
+
+def start(main: Callable[[], int]) -> NoReturn:
+    """Runs a script's main as its program: a reader that closes the pipe early (head) is no error."""
+    try:
+        code = main()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = DONE
+    except KeyboardInterrupt:
+        print("\ninterrupted", file=sys.stderr)
+        code = ERROR
+    sys.exit(code)

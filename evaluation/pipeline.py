@@ -116,7 +116,7 @@ def share_out(others: Sequence[str]) -> dict[str, list[str]]:
     run_inference."""
     parsers: dict[str, ArgumentParser] = {
         "compute_metrics": compute_metrics.build_parser(),
-        "compare_models": compare_models.parser(),
+        "compare_models": compare_models.build_parser(),
     }
     shares: dict[str, list[str]] = {"run_inference": [], **{name: [] for name in parsers}}
     targets = ["run_inference"]
@@ -327,7 +327,7 @@ def check_comparison(options: Namespace, models: Sequence[Model], arguments: Seq
     with tempfile.TemporaryDirectory() as folder:
         path = write_config(Namespace(**{**vars(options), "output_dir": folder}), models)
         try:
-            comparison = compare_models.parser().parse_args(["--config", str(path), *arguments])
+            comparison = compare_models.build_parser().parse_args(["--config", str(path), *arguments])
             check_gate(compare_models.configuration(comparison))
         except ConfigError as error:
             raise UsageError(str(error)) from None

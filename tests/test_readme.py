@@ -28,7 +28,7 @@ def _options(parser: argparse.ArgumentParser) -> set[str]:
 
 OPTIONS = {
     "compute_metrics.py": _options(compute_metrics.build_parser()),
-    "compare_models.py": _options(compare_models.parser()),
+    "compare_models.py": _options(compare_models.build_parser()),
     "run_inference.py": _options(run_inference.build_parser()),
     "run_captrack.py": _options(run_captrack.build_parser()),
 }
