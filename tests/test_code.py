@@ -7,7 +7,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from conftest import golden_rows
+from support import golden_rows
 
 from evaluation import sandbox
 from evaluation.extraction import code
