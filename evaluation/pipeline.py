@@ -28,8 +28,12 @@ from evaluation.inference.manifest import (
     missing_by_count,
     read_manifest,
 )
+from evaluation.inference.served import name_of, split
 
 ROOT = Path(__file__).resolve().parent.parent
+# options of run_inference.py that only a checkpoint, or only a served model, can follow
+CHECKPOINT_ONLY = ("--vllm_kwargs", "--tensor_parallel_size")
+SERVED_ONLY = ("--tokenizer",)
 # from best to worst, for "ends with the worst code": done, inconclusive, incomplete, regression, error
 SEVERITY = (0, 3, 4, 2, 1)
 
@@ -57,21 +61,26 @@ def run(options: Namespace, others: Sequence[str], stages: Sequence[str]) -> int
     parser = run_inference.build_parser()
     parser.prog = "run_captrack.py"
     inference_options = parser.parse_args(["--model", "-", *forwarded["run_inference"]])
+    if inference_options.base_url:
+        raise UsageError(
+            "--base_url belongs to run_inference.py; here an address is given as a model: --base URL#NAME."
+        )
     models = plan_models(options)
+    shares = {model.name: inference_options_of(model, models, forwarded["run_inference"]) for model in models}
     waiting = []
     if "inference" in stages:
         waiting = [m for m in models if needs_inference(m, options, inference_options)]
     python = inference_python(options, waiting) if waiting else ""
-    check(options, forwarded, waiting, python, stages)
+    check(options, forwarded, shares, waiting, python, stages)
     steps: list[tuple[str, int]] = []
     if waiting:
         window = shared_window(models, waiting, forwarded["run_inference"], python)
         for model in waiting:
             code = call(
                 f"inference of {model.name}",
-                [python, "run_inference.py", "--model", model_of(model), "--name", model.name],
+                [python, "run_inference.py", *model_options(model), "--name", model.name],
                 ["--output_dir", options.responses_dir, *tasks_of(options), *window],
-                forwarded["run_inference"],
+                shares[model.name],
                 environment=environment_of(python),
             )
             steps.append((f"inference of {model.name}", code))
@@ -146,7 +155,7 @@ def plan_models(options: Namespace) -> list[Model]:
     models: list[Model] = []
     for role, source, given in wanted:
         known = not Path(source).is_absolute() and (responses / source).is_dir()
-        name = given or (source if known else default_name(source))
+        name = given or (source if known else name_of(source) if split(source) else default_name(source))
         if any(name == model.name for model in models):
             raise UsageError(
                 f"two models would be called {name!r}. Give them names with --base_name and --adapted_names."
@@ -178,8 +187,32 @@ def model_of(model: Model) -> str:
     return str(manifest.get("settings", {}).get("model") or model.source)
 
 
+def model_options(model: Model) -> list[str]:
+    """How run_inference.py is told the model; http://host:8000/v1#name is address and served name."""
+    if address := split(model.source):
+        url, name = address
+        return ["--base_url", url, *(["--model", name] if name else [])]
+    return ["--model", model_of(model)]
+
+
+def inference_options_of(model: Model, models: Sequence[Model], words: Sequence[str]) -> list[str]:
+    """The words without the options that are meant for models of the other kind, where there are such."""
+    served = split(model.source) is not None
+    if all((split(other.source) is not None) == served for other in models):
+        return list(words)
+    others, kept, dropped = CHECKPOINT_ONLY if served else SERVED_ONLY, [], False
+    for word in words:
+        if word.startswith("--"):
+            dropped = word.split("=", 1)[0] in others
+        if not dropped:
+            kept.append(word)
+    return kept
+
+
 def inference_python(options: Namespace, waiting: Sequence[Model]) -> str:
-    """The interpreter that has vLLM; raises UsageError that names the way out where there is none."""
+    """The interpreter that has vLLM, for served models alone this one; raises UsageError that names the way
+    out where there is none.
+    """
     if options.inference_python:
         path = Path(options.inference_python).expanduser()
         if not path.is_file() or not os.access(path, os.X_OK):
@@ -187,7 +220,7 @@ def inference_python(options: Namespace, waiting: Sequence[Model]) -> str:
         return str(path)
     from importlib.util import find_spec
 
-    if find_spec("vllm"):
+    if find_spec("vllm") or all(split(model.source) for model in waiting):
         return sys.executable
     names = ", ".join(model.name for model in waiting)
     raise UsageError(
@@ -223,12 +256,20 @@ def recorded_window(model: Model) -> int | None:
 
 def native_window(model: Model, python: str) -> int | None:
     """Asked of the interpreter that will load the model: it knows the hub's cache and its packages."""
-    code = (
-        "import json, sys; from evaluation.inference.checkpoint import native_window, resolve; "
-        "print(json.dumps(native_window(resolve(sys.argv[1]).config)))"
-    )
+    if address := split(model.source):
+        code = (
+            "import json, sys; from evaluation.inference.served import Engine; "
+            "print(json.dumps(Engine(sys.argv[1], sys.argv[2] or None).limit))"
+        )
+        arguments = [address[0], address[1] or ""]
+    else:
+        code = (
+            "import json, sys; from evaluation.inference.checkpoint import native_window, resolve; "
+            "print(json.dumps(native_window(resolve(sys.argv[1]).config)))"
+        )
+        arguments = [model_of(model)]
     done = subprocess.run(
-        [python, "-c", code, model_of(model)],
+        [python, "-c", code, *arguments],
         cwd=ROOT,
         env=environment_of(python),
         capture_output=True,
@@ -247,6 +288,7 @@ def native_window(model: Model, python: str) -> int | None:
 def check(
     options: Namespace,
     forwarded: dict[str, list[str]],
+    shares: dict[str, list[str]],
     waiting: Sequence[Model],
     python: str,
     stages: Sequence[str],
@@ -265,9 +307,9 @@ def check(
     for model in waiting:
         code = call(
             f"check of {model.name}",
-            [python, "run_inference.py", "--model", model_of(model), "--name", model.name, "--check"],
+            [python, "run_inference.py", *model_options(model), "--name", model.name, "--check"],
             ["--output_dir", options.responses_dir, *tasks_of(options)],
-            forwarded["run_inference"],
+            shares[model.name],
             environment=environment_of(python),
         )
         if code == ERROR:

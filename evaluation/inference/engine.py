@@ -19,6 +19,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from evaluation.inference.prompts import Unrendered
+
 QUEUED = (
     4096  # requests inside the engine at a time: more than it can batch, few enough to stay small in memory
 )
@@ -54,21 +56,25 @@ class Sampling:
 
 @dataclass(frozen=True)
 class Request:
+    """unrendered: in place of ids where a server renders the prompt."""
+
     name: Name
     ids: array[int]
     max_tokens: int
+    unrendered: Unrendered | None = None
 
 
 @dataclass(frozen=True)
 class Completion:
     """text: as generated, thinking included. finish_reason: "stop", or "length" where limit or window ended
-    it.
+    it. cut: tokens that a server's prompt lost beyond what was cut here, estimated.
     """
 
     text: str
     finish_reason: str
     prompt_tokens: int
     output_tokens: int
+    cut: int = 0
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ def generate(
     began: when the run began (time.perf_counter), for the seconds outside the engine.
     """
     options, window, chat = setup.options, setup.window, setup.chat
-    engine = Engine(record["engine_arguments"])
+    engine = setup.server or Engine(record["engine_arguments"])
     if engine.window < window:
         raise EngineError(
             f"vLLM gives a window of {engine.window}, not {window}: set --max_model_len {engine.window}"
