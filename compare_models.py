@@ -6,7 +6,8 @@
 
 Works on what compute_metrics.py left (result folders, or metrics CSV files); runs no model and computes no
 metric. Exit codes: 0 done; 1 nothing could be compared, or a usage error; 4 some of several pairs could not
-be compared.
+be compared. With a gate (--gate, or gate: in the file): 0 every gated row passes, 2 a regression is proven,
+3 inconclusive, 4 incomplete.
 """
 
 from __future__ import annotations
@@ -18,11 +19,24 @@ from pathlib import Path
 DONE, NOTHING, IN_PART = 0, 1, 4
 
 
+FROM_FILE = True  # --gate without a number; no text, for argparse would try to convert it
+
+
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> None:
         self.print_usage(sys.stderr)
         print(f"{self.prog}: {message}", file=sys.stderr)
         raise SystemExit(NOTHING)
+
+
+def _margin(text: str) -> float:
+    from evaluation.comparison.gate_config import GateError, check_margin
+
+    try:
+        return check_margin(float(text), "--gate")
+    except (ValueError, GateError):
+        message = f"{text!r} is no margin, a number of percent from 0 to below 100 is needed"
+        raise argparse.ArgumentTypeError(message) from None
 
 
 def parser() -> argparse.ArgumentParser:
@@ -58,6 +72,11 @@ def parser() -> argparse.ArgumentParser:
     how.add_argument(
         "--allow_mismatch", action="store_true", help="compare also what was made differently; stamped"
     )
+    how.add_argument(
+        "--gate", nargs="?", const=FROM_FILE, type=_margin, metavar="PERCENT",
+        help="decide: may any row that can be better or worse have lost more than PERCENT of the base? "
+        "Without a number the gate section of --config decides (it does so without --gate, too)",
+    )  # fmt: skip
     out = p.add_argument_group("output")
     out.add_argument("--output", type=Path, metavar="DIR", help="where to write (captrack_relative_results)")
     out.add_argument(
@@ -96,11 +115,14 @@ def main(arguments: list[str] | None = None) -> int:
     if args.name and (not args.adapted or len(args.name) != len(args.adapted)):
         p.error("--name needs one name for each result of --adapted")
 
+    if args.aa and args.gate is not None:
+        p.error("--aa shows the noise of one model, there is nothing to decide: leave --gate out")
+
     from evaluation.comparison.config import ConfigError
     from evaluation.comparison.run import ComparisonError, run_comparison
 
     try:
-        return run_comparison(_config(args), noise_floor=bool(args.aa))
+        return run_comparison(configuration(args), noise_floor=bool(args.aa))
     except (ConfigError, ComparisonError) as error:
         print(error, file=sys.stderr)
         return NOTHING
@@ -114,15 +136,17 @@ def _create_config(path: Path) -> int:
         print(f"{path}: exists already, nothing written. Name another file.", file=sys.stderr)
         return NOTHING
     with whole_file(path) as handle:
-        handle.write(EXAMPLE)
+        handle.write(EXAMPLE.read_text(encoding="utf-8"))
     print(f"Wrote {path}. Set base and adapted in it, then: python compare_models.py --config {path}")
     return DONE
 
 
-def _config(args: argparse.Namespace):
+def configuration(args: argparse.Namespace):
+    """The Config of parsed options, options before the file. Raises ConfigError."""
     from dataclasses import replace
 
     from evaluation.comparison.config import Config, ConfigError, PairConfig, check_categories, load_config
+    from evaluation.comparison.gate_config import with_margin
 
     config = load_config(args.config) if args.config else Config()
     if args.base:
@@ -136,6 +160,12 @@ def _config(args: argparse.Namespace):
         config = replace(config, model_pairs=(PairConfig((Path(args.aa[0]),), (Path(args.aa[1]),), "A/A"),))
     if args.color_cap is not None and not args.color_cap > 0:
         raise ConfigError(f"--color_cap: must be above 0, not {args.color_cap:g}.")
+    if args.gate is FROM_FILE and config.gate is None:
+        raise ConfigError(
+            "--gate: there is no gate section in a --config file to decide by. Add one, or give the loss in "
+            "percent that is allowed, such as --gate 5."
+        )
+    gate = config.gate if args.gate is None or args.gate is FROM_FILE else with_margin(config.gate, args.gate)
     plot, save = config.plot, config.save
     if args.color_cap is not None:
         plot = replace(plot, color_cap=args.color_cap)
@@ -145,6 +175,7 @@ def _config(args: argparse.Namespace):
         save = replace(save, save_excel=True)
     return replace(
         config,
+        gate=gate,
         plot=plot,
         save=save,
         output_dir=args.output or config.output_dir,

@@ -100,6 +100,7 @@ def build_parser() -> Parser:
         "--allow_unsafe_code", action="store_true", help="run model-written code even where no fence holds it"
     )
     add("--check", action="store_true", help="only check judge and sandbox for the tasks, score nothing")
+    add("--report", action="store_true", help="also write report.html, a page of this model's samples")
     judge = parser.add_argument_group("judge")
     judge.add_argument("--judge", metavar="SPEC", help="one judge for all tasks, such as gpt-4o-mini@openai")
     judge.add_argument(

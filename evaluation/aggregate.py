@@ -126,7 +126,8 @@ def counts(table: SampleTable) -> dict[str, Any]:
     return {
         "total": len(table),
         "scored": scored,
-        "empty": table.columns["state"].count("empty"),
+        # a row without an output has no answer that could be empty
+        "empty": table.columns["state"].count("empty") - reasons.get("no_output", 0),
         "truncated": table.columns["state"].count("truncated"),
         "judged": [len(set(asked) - set(unjudged)), len(set(asked) | set(unjudged))],
         "reasons": dict(sorted(reasons.items(), key=lambda item: (-item[1], item[0]))),

@@ -14,12 +14,15 @@ import re
 from collections import Counter
 from typing import Any
 
-from evaluation.rows import Row, is_missing
+from evaluation.rows import Row, is_missing, text_of
 
 _SUFFIX = re.compile(
-    r"[-_./#:](?:t\d|turn_?\d|[a-z]{2}|rephrased|schema|table_schema|subset|core|full|citation|variant_?\d+)$",
+    r"[-_./#:](?:t\d|turn_?\d|l\d|level_?\d|rephrased|schema|table_schema|subset|core|full|citation|variant_?\d+)$",
     re.IGNORECASE,
 )
+# only where the task has languages: elsewhere "item-aa", "item-ab" are two items
+_LANGUAGE = re.compile(r"[-_./#:][a-z]{2}$", re.IGNORECASE)
+_WITH_LANGUAGES = ("mgsm.", "xtreme.")
 # a text that so large a share of a task's rows has in common is no source but a template
 _TOO_COMMON = 0.2
 
@@ -47,8 +50,10 @@ def pair_key(row: Row) -> str | None:
 def source_candidates(row: Row) -> tuple[str | None, str | None]:
     """(cluster by id, cluster by text): the id's stem where it has a task suffix; the context's or prompt's
     hash."""
-    family = str(row.get("family") or row.task.split(".")[0])
+    family = text_of(row.get("family")) or row.task.split(".")[0]
     stem = _SUFFIX.sub("", row.id) if row.id else None
+    if stem and row.task.startswith(_WITH_LANGUAGES):
+        stem = _LANGUAGE.sub("", stem)
     by_id = f"{family}:{stem}" if stem and stem != row.id else None
     text = row.get("ctx") or prompt_of(row)
     return by_id, f"text:{text_hash(text)}" if text else None

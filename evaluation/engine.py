@@ -10,9 +10,11 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from typing import Any
@@ -66,12 +68,9 @@ class TaskRun:
 class WorkerPool:
     """Worker processes that score chunks of rows; a broken pool is replaced and the guilty row named."""
 
-    def __init__(self, workers: int, start: Callable[..., None] | None = None, arguments: tuple = ()) -> None:
-        """start(*arguments) runs once in every worker (and here, where workers is 0 or 1)."""
-        self.workers, self._start, self._arguments = workers, start, arguments
+    def __init__(self, workers: int) -> None:
+        self.workers = workers
         self._pool: ProcessPoolExecutor | None = None
-        if workers <= 1 and start:
-            start(*arguments)
 
     def map(self, chunks: Iterable[list[Row]]) -> Iterator[tuple[list[Row], list[dict[str, Any]]]]:
         """Yields (rows, rule scores) in the order of the chunks, with a bounded number of them in flight."""
@@ -87,9 +86,20 @@ class WorkerPool:
         while flying:
             yield self._finish(flying)
 
+    def in_threads(self, chunks: Iterable[list[Row]]) -> Iterator[tuple[list[Row], list[dict[str, Any]]]]:
+        """As map, for rows whose scorer starts a process of its own and waits for it.
+
+        Every row is submitted at once, two in flight a worker: a program that hangs costs its limit and
+        holds up nobody else's row.
+        """
+        rows = [row for chunk in chunks for row in chunk]
+        with ThreadPoolExecutor(2 * self.workers) as threads:
+            for row, scores in zip(rows, threads.map(lambda row: score_chunk([row]), rows), strict=True):
+                yield [row], scores
+
     def _submit(self, chunk: list[Row]) -> Future:
         if self._pool is None:
-            self._pool = ProcessPoolExecutor(self.workers, initializer=self._start, initargs=self._arguments)
+            self._pool = ProcessPoolExecutor(self.workers, initializer=_begin_worker)
         try:
             return self._pool.submit(score_chunk, chunk)
         except BrokenProcessPool as error:
@@ -102,7 +112,7 @@ class WorkerPool:
         try:
             return chunk, future.result()
         except BrokenProcessPool:
-            self.close()
+            self.close(broken=True)
             scores = [self._alone(row) for row in chunk]
             # what else was in flight died with the pool: hand it to the new one
             flying[:] = [(c, f if _is_finished(f) else self._submit(c)) for c, f in flying]
@@ -112,13 +122,25 @@ class WorkerPool:
         try:
             return self._submit([row]).result()[0]
         except BrokenProcessPool:
-            self.close()
+            self.close(broken=True)
             return {"reason": "worker_died"}
 
-    def close(self) -> None:
+    def close(self, broken: bool = False) -> None:
         if self._pool is not None:
-            self._pool.shutdown(wait=False, cancel_futures=True)
+            # a whole pool is waited for: Python complains at its exit where one is still going down
+            self._pool.shutdown(wait=not broken, cancel_futures=True)
             self._pool = None
+
+
+def _begin_worker() -> None:
+    """In a worker: it must not outlive a killed parent, whose end the pool's own pipes do not tell it."""
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+
+
+def _end_with(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(1)
+    os._exit(1)
 
 
 def _is_finished(future: Future) -> bool:
@@ -143,7 +165,8 @@ def run_rules(run: TaskRun, pool: WorkerPool, progress: Callable[[int], None] = 
     """Streams a task's file through the rules into run.samples and run.waiting. Faults end in run.problem."""
     started = time.perf_counter()
     try:
-        for rows, scores in pool.map(_chunks(run)):
+        score = pool.in_threads if TASKS[run.task].tool == "sandbox" else pool.map
+        for rows, scores in score(_chunks(run)):
             for row, score in zip(rows, scores, strict=True):
                 _take_score(run, row, score)
             progress(len(rows))
@@ -179,8 +202,7 @@ def _take_score(run: TaskRun, row: Row, score: dict[str, Any]) -> None:
 def describe(row: Row) -> dict[str, Any]:
     """The columns that every sample table has, and what its breakdowns group by."""
     by_id, by_text = source_candidates(row)
-    meta = row.get("meta")
-    meta = meta if isinstance(meta, dict) else {}
+    meta = row.meta
     groups = {}
     for source, name in BREAKDOWNS.items():
         value = row.get(source, meta.get(source))

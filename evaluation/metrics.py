@@ -37,6 +37,7 @@ from evaluation.responses import (
 from evaluation.results import write_capabilities, write_metrics_csv, write_samples
 from evaluation.tasks import TASKS
 from evaluation.taxonomy import COLUMNS
+from evaluation.tools import prepare
 
 log = logging.getLogger("captrack")
 
@@ -53,6 +54,11 @@ def compute(options: Namespace, tasks: tuple[str, ...], configs: Mapping[str, Ma
     _check_target(target)
     with tempfile.TemporaryDirectory(prefix="captrack-") as spool, _new_folder(target) as fresh:
         runs, problems = _open_tasks(folder, options, tasks, Path(spool))
+        tools, lacking = prepare(runs, options)
+        for name, what in tools.items():
+            log.info("%s: %s", name, what)
+        problems |= lacking
+        runs = {task: run for task, run in runs.items() if task not in lacking}
         if not runs:
             for problem in problems.values():
                 log.error("%s", printable(problem))
@@ -78,6 +84,7 @@ def compute(options: Namespace, tasks: tuple[str, ...], configs: Mapping[str, Ma
         write_json(fresh / "metrics.json", without_nan(metrics))
         write_capabilities(fresh / "capabilities.csv", values)
         run = _run_record(options, folder, entries, absent, problems, judging)
+        run["tools"] = tools
         run["seconds"] = round(time.perf_counter() - started, 3)
         write_json(fresh / "run.json", run)
         _put_in_place(fresh, target)
@@ -85,6 +92,10 @@ def compute(options: Namespace, tasks: tuple[str, ...], configs: Mapping[str, Ma
     for problem in problems.values():
         print(printable(f"Not scored: {problem}"))
     print(f"Written to {target}/")
+    if options.report:
+        from evaluation.report.model import write_model_report
+
+        print(f"Report: {write_model_report(target)}")
     for line in told_of_judges(judging):
         print(printable(line))
     code = exit_code(options, entries, absent, problems)
@@ -128,6 +139,9 @@ def _responses_folder(options: Namespace) -> Path:
 def _check_target(target: Path) -> None:
     if target.exists() and any(target.iterdir()) and not (target / "run.json").exists():
         raise UsageError(f"{target}: holds files that are no CapTrack result. Choose another --output_dir.")
+    for former in target.parent.glob(f".{target.name}.*.former.partial"):
+        if not target.exists():
+            former.rename(target)  # a run was killed between the two renames of _put_in_place
     for stale in target.parent.glob(f".{target.name}.*.partial"):
         shutil.rmtree(stale, ignore_errors=True)
 
@@ -218,6 +232,11 @@ def _score_by_rules(every: Sequence[TaskRun], options: Namespace) -> None:
 def check(options: Namespace, tasks: tuple[str, ...], configs: Mapping[str, Mapping[str, str]]) -> int:
     """--check: what the tasks need besides responses. Returns 0; raises UsageError where something is
     missing."""
+    tools, lacking = prepare(tasks, options)
+    for name, what in tools.items():
+        print(printable(f"{name}: {what}"))
+    if lacking:
+        raise UsageError(next(iter(lacking.values())))
     for spec, model in check_judges(options, tasks, configs).items():
         print(printable(f"judge {spec}: answers as {model or 'a model without a name'}"))
     return DONE

@@ -8,6 +8,7 @@ import os
 import shlex
 import subprocess
 import sys
+import tempfile
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -67,6 +68,8 @@ def run(options: Namespace, others: Sequence[str], stages: Sequence[str]) -> int
         )
     models = plan_models(options)
     shares = {model.name: inference_options_of(model, models, forwarded["run_inference"]) for model in models}
+    if "compare" in stages:
+        check_comparison(options, models, forwarded["compare_models"])
     waiting = []
     if "inference" in stages:
         waiting = [m for m in models if needs_inference(m, options, inference_options)]
@@ -125,13 +128,14 @@ def share_out(others: Sequence[str]) -> dict[str, list[str]]:
         "compare_models": compare_models.parser(),
     }
     shares: dict[str, list[str]] = {"run_inference": [], **{name: [] for name in parsers}}
-    target = "run_inference"
+    targets = ["run_inference"]
     for token in others:
         if token.startswith("--"):
             option = token.split("=", 1)[0]
             known = [name for name, parser in parsers.items() if option in parser._option_string_actions]
-            target = known[0] if known else "run_inference"
-        shares[target].append(token)
+            targets = known or ["run_inference"]
+        for target in targets:
+            shares[target].append(token)
     for name, parser in parsers.items():
         parser.prog = "run_captrack.py"
         parser.parse_known_args(shares[name])  # a wrong value is told here, before anything runs
@@ -184,12 +188,21 @@ def model_of(model: Model) -> str:
     if Path(model.source).exists() or model.state == ABSENT:
         return model.source
     manifest = read_manifest(model.responses) or {}
-    return str(manifest.get("settings", {}).get("model") or model.source)
+    made_of = manifest.get("model") or {}
+    return str(made_of.get("path") or made_of.get("given") or model.source)
+
+
+def address_of(model: Model) -> tuple[str, str | None] | None:
+    """(URL, served name) of http://host:8000/v1#name, or of a folder of ours that was made from a server."""
+    if model.state == OURS and not split(model.source):
+        made_of = (read_manifest(model.responses) or {}).get("model") or {}
+        return (made_of["served_at"], made_of["given"]) if "served_at" in made_of else None
+    return split(model.source)
 
 
 def model_options(model: Model) -> list[str]:
-    """How run_inference.py is told the model; http://host:8000/v1#name is address and served name."""
-    if address := split(model.source):
+    """How run_inference.py is told the model."""
+    if address := address_of(model):
         url, name = address
         return ["--base_url", url, *(["--model", name] if name else [])]
     return ["--model", model_of(model)]
@@ -197,8 +210,8 @@ def model_options(model: Model) -> list[str]:
 
 def inference_options_of(model: Model, models: Sequence[Model], words: Sequence[str]) -> list[str]:
     """The words without the options that are meant for models of the other kind, where there are such."""
-    served = split(model.source) is not None
-    if all((split(other.source) is not None) == served for other in models):
+    served = address_of(model) is not None
+    if all((address_of(other) is not None) == served for other in models):
         return list(words)
     others, kept, dropped = CHECKPOINT_ONLY if served else SERVED_ONLY, [], False
     for word in words:
@@ -220,7 +233,7 @@ def inference_python(options: Namespace, waiting: Sequence[Model]) -> str:
         return str(path)
     from importlib.util import find_spec
 
-    if find_spec("vllm") or all(split(model.source) for model in waiting):
+    if find_spec("vllm") or all(address_of(model) for model in waiting):
         return sys.executable
     names = ", ".join(model.name for model in waiting)
     raise UsageError(
@@ -256,7 +269,7 @@ def recorded_window(model: Model) -> int | None:
 
 def native_window(model: Model, python: str) -> int | None:
     """Asked of the interpreter that will load the model: it knows the hub's cache and its packages."""
-    if address := split(model.source):
+    if address := address_of(model):
         code = (
             "import json, sys; from evaluation.inference.served import Engine; "
             "print(json.dumps(Engine(sys.argv[1], sys.argv[2] or None).limit))"
@@ -354,6 +367,20 @@ def write_config(options: Namespace, models: Sequence[Model]) -> Path:
     with whole_file(path) as handle:
         yaml.safe_dump(settings, handle, sort_keys=False, allow_unicode=True)
     return path
+
+
+def check_comparison(options: Namespace, models: Sequence[Model], arguments: Sequence[str]) -> None:
+    """A comparison or a gate that cannot be made is told before hours are spent. Raises UsageError."""
+    from evaluation.comparison.config import ConfigError
+    from evaluation.comparison.run import check_gate
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = write_config(Namespace(**{**vars(options), "output_dir": folder}), models)
+        try:
+            comparison = compare_models.parser().parse_args(["--config", str(path), *arguments])
+            check_gate(compare_models.configuration(comparison))
+        except ConfigError as error:
+            raise UsageError(str(error)) from None
 
 
 def comparison_name(base: Model, adapted: Sequence[Model]) -> str:

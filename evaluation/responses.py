@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from evaluation.extraction.literals import literal
 from evaluation.rows import Row, is_missing, make_row, text_of
 
 # extension -> format, in the order in which people look for them
@@ -303,6 +304,12 @@ def _decoded(cell: str) -> Any:
     try:
         return json.loads(cell)
     except (ValueError, RecursionError):
+        value = literal(cell)  # what pandas writes for lists, objects and arrays: Python's own text
+    if not isinstance(value, (list, dict)):
+        return cell
+    try:
+        return json.loads(json.dumps(value))  # tuples become lists; sets and bytes leave the cell a text
+    except (TypeError, ValueError, RecursionError):
         return cell
 
 

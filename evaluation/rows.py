@@ -44,12 +44,31 @@ class Row:
     def gold(self) -> Any:
         return self.get("gold")
 
+    @property
+    def meta(self) -> dict[str, Any]:
+        """The column "meta" as an object, also where it is JSON text; {} where there is none."""
+        meta = self.get("meta")
+        if isinstance(meta, str) and meta.lstrip().startswith("{"):
+            try:
+                meta = json.loads(meta)
+            except (ValueError, RecursionError):
+                return {}
+        return meta if isinstance(meta, dict) else {}
+
 
 def make_row(task: str, columns: dict[str, Any], number: int = 0) -> Row:
     """A Row from loaded columns (which already hold "outputs" and "gold" under these names)."""
-    answer, state = visible_answer(text_of(columns.get("outputs")))
-    row_id = columns.get("id")
-    return Row(task, None if is_missing(row_id) else text_of(row_id), number, answer, state, columns)
+    output = columns.get("outputs")
+    while isinstance(output, list) and len(output) == 1:
+        output = output[0]  # tools that can sample several answers write lists, or lists of lists
+    if isinstance(output, str) and output is not columns.get("outputs"):
+        columns = {**columns, "outputs": output}
+    else:
+        output = columns.get("outputs")
+    answer, state = visible_answer(text_of(output))
+    row_id = text_of(columns.get("id"))
+    # an empty cell of a CSV is no id: two of them would be the same one
+    return Row(task, row_id if row_id.strip() else None, number, answer, state, columns)
 
 
 def is_missing(value: Any) -> bool:

@@ -36,10 +36,14 @@ class Task:
     metrics: in the order of metrics.json. needs: columns that a response file must have besides the outputs.
     modes: what the judged scorer asks. also: another task whose rows are scored with this one's, with the
     given name in their column `side` (harmbench's benign side is gsm8k). chunk: rows handed to a worker at
-    a time. verdict: the per-sample column that says right or wrong (two: right where they are
-    equal), () for a task that describes a habit. letters: how many options a multiple-choice benchmark
-    always offers, whatever a row's choices show. first_number: where it numbers its options, the number of
-    the first.
+    a time. tool: what it needs besides Python (tools.py): "sandbox" or "latex". verdict: the per-sample
+    column that says right or wrong (two: right where they are equal), () for a task that describes a habit.
+    letters: how many options a multiple-choice benchmark always offers, whatever a row's choices show.
+    first_number: where it numbers its options, the number of the first.
+
+    For inference: answer: how much room an answer needs (inference/limits.py). turns: 2 where the second of
+    two user turns is answered. first_turn: the task whose answers serve as first turns where the question is
+    the same. constraints: the data set that has the instruction ids and kwargs, where a row lacks them.
     """
 
     rules: str = ""
@@ -49,6 +53,11 @@ class Task:
     modes: tuple[str, ...] = ()
     also: dict[str, str] = field(default_factory=dict)
     chunk: int = 64
+    tool: str = ""
+    answer: str = "prose"
+    turns: int = 1
+    first_turn: str = ""
+    constraints: str = ""
     verdict: tuple[str, ...] = ("correct",)
     letters: int = 0
     first_number: int | None = None
@@ -62,13 +71,17 @@ _CHOICE = Task(
     metrics=(ACCURACY, Metric("format_score", "formatted")),
     needs=("gold",),
     modes=("single_turn_mc",),
+    answer="letter",
 )
-_NUMBER = Task(rules="numeric:score_gsm8k", metrics=(ACCURACY,), needs=("gold",))
+_NUMBER = Task(rules="numeric:score_gsm8k", metrics=(ACCURACY,), needs=("gold",), answer="reasoning")
 _OPEN = Task(
-    rules="short_answer:score_open", metrics=(ACCURACY, Metric("answered_rate", "answered")), needs=("gold",)
+    answer="short",
+    rules="short_answer:score_open",
+    metrics=(ACCURACY, Metric("answered_rate", "answered")),
+    needs=("gold",),
 )
-_SCHEMA = Task(rules="json_schema:score", metrics=(ACCURACY,), needs=("schema",))
-_CODE = Task(rules="code:score", metrics=(ACCURACY,), chunk=1)
+_SCHEMA = Task(rules="json_schema:score", metrics=(ACCURACY,), needs=("schema",), answer="short")
+_CODE = Task(rules="code:score", metrics=(ACCURACY,), tool="sandbox", answer="code")
 _PASSAGE = (ACCURACY, Metric("evidence_hit_rate", "evidence_hit"))
 _REASONING = (
     ACCURACY,
@@ -133,6 +146,7 @@ _CITATION = Task(
 )
 _TURNS = Task(
     judged="multi_turn:score",
+    turns=2,
     verdict=("passed",),
     metrics=(
         Metric("rating_stats/mean_rating", "rating", low=1.0, high=10.0),
@@ -209,9 +223,9 @@ TASKS: dict[str, Task] = {
     "mmlu_pro.table_schema": _SCHEMA,
     "gsm8k.subset": _NUMBER,
     "gsm8k.rephrased": _NUMBER,
-    "gsm8k.schema": _SCHEMA,
-    "gsm8k.table_schema": _SCHEMA,
-    "mgsm.subset": Task(rules="numeric:score_mgsm", metrics=(ACCURACY,), needs=("gold",)),
+    "gsm8k.schema": replace(_SCHEMA, answer="reasoning"),
+    "gsm8k.table_schema": replace(_SCHEMA, answer="reasoning"),
+    "mgsm.subset": replace(_NUMBER, rules="numeric:score_mgsm"),
     "humaneval.full": _CODE,
     "math.subset": Task(
         rules="reasoning:score_math",
@@ -219,7 +233,9 @@ TASKS: dict[str, Task] = {
         metrics=_REASONING,
         needs=("gold",),
         modes=("math_coherence", "math_consistency"),
+        answer="reasoning",
         chunk=8,
+        tool="latex",
     ),
     "supergpqa.subset": Task(
         rules="reasoning:score_supergpqa",
@@ -227,10 +243,15 @@ TASKS: dict[str, Task] = {
         metrics=_REASONING,
         needs=("gold",),
         modes=("supergpqa_coherence", "supergpqa_consistency"),
+        answer="reasoning",
     ),
-    "hotpotqa.subset": Task(rules="short_answer:score_hotpotqa", metrics=_PASSAGE, needs=("gold",)),
+    "hotpotqa.subset": Task(
+        rules="short_answer:score_hotpotqa", metrics=_PASSAGE, needs=("gold",), answer="short"
+    ),
     "hotpotqa.citation": _CITATION,
-    "boolq.subset": Task(rules="short_answer:score_boolq", metrics=_PASSAGE, needs=("gold",)),
+    "boolq.subset": Task(
+        rules="short_answer:score_boolq", metrics=_PASSAGE, needs=("gold",), answer="letter"
+    ),
     "ragtruth.subset": Task(
         judged="claims:score_grounded",
         metrics=_SCOPE + _GROUNDING,
@@ -241,15 +262,17 @@ TASKS: dict[str, Task] = {
     "hellaswag.subset": replace(_CHOICE, letters=4),
     "ifeval.subset": Task(
         rules="instructions:score",
+        constraints="google/IFEval",
         verdict=("strict_all",),
         metrics=tuple(metric for mode in IFEVAL_MODES for metric in _ifeval_metrics(mode)),
         needs=("prompt",),
     ),
     "bfcl.subset": Task(
-        rules="tool_calls:score_bfcl", metrics=_TOOLS, needs=("gold",), verdict=_ALL_ARGUMENTS
+        rules="tool_calls:score_bfcl", metrics=_TOOLS, needs=("gold",), verdict=_ALL_ARGUMENTS, answer="short"
     ),
     "ruler.4k": Task(
         rules="needle:score_ruler_4k",
+        answer="letter",
         verdict=(),
         metrics=(
             Metric("compliance_rate", "compliance"),
@@ -262,12 +285,13 @@ TASKS: dict[str, Task] = {
     ),
     "ruler.32k": Task(
         rules="needle:score_ruler_32k",
+        answer="letter",
         verdict=("exact",),
         metrics=(Metric("exact_accuracy", "exact"), Metric("partial_accuracy", "partial")),
         needs=("gold",),
     ),
     "mtbench.turn1": _STYLE,
-    "mtbench.turn2": _TURNS,
+    "mtbench.turn2": replace(_TURNS, first_turn="mtbench.turn1"),
     "harmbench.subset": Task(
         judged="willingness:score",
         verdict=("unsafe_refusal",),
@@ -283,7 +307,9 @@ TASKS: dict[str, Task] = {
         metrics=(ACCURACY, Metric("rule_based_rate", "by_rule")),
         needs=("gold",),
         modes=("answer_equivalence",),
+        answer="reasoning",
         chunk=8,
+        tool="latex",
     ),
     "mbpp.full": _CODE,
     "truthfulqa.full": replace(_CHOICE, letters=2),
@@ -305,7 +331,9 @@ TASKS: dict[str, Task] = {
         needs=("prompt",),
         modes=("instruction_following",),
     ),
-    "mnms.full": Task(rules="tool_calls:score_mnms", metrics=_TOOLS, needs=("gold",), verdict=_ALL_ARGUMENTS),
+    "mnms.full": Task(
+        rules="tool_calls:score_mnms", metrics=_TOOLS, needs=("gold",), verdict=_ALL_ARGUMENTS, answer="short"
+    ),
     "structflowbench.turn2": _TURNS,
     "longbenchv2.full": replace(_CHOICE, letters=4),
     "qasper.citation": _CITATION,

@@ -293,33 +293,59 @@ def with_run(result: ModelResult, **changes) -> ModelResult:
     return ModelResult(result.path, result.name, result.values, {**result.run, **changes})
 
 
-MADE = {
-    "dataset_revision": "r1",
-    "limit": None,
+SETTINGS = {
+    "weights": "w1",
+    "template": "t1",
+    "chat_template_kwargs": {},
     "system_prompt": "You are a helpful assistant.",
-    "template_sha256": "t1",
-    "sampling": {"temperature": 0, "seed": 1},
+    "temperature": 0.0,
+    "top_p": 1.0,
+    "top_k": 0,
+    "seed": 1,
+    "max_tokens": None,
     "max_model_len": 4096,
-    "tasks": {"popqa.subset": {"truncated": 0, "rows": 200}},
+    "vllm_kwargs": {},
+    "vllm": "0.32.0",
 }
+MADE = {
+    "settings": SETTINGS,
+    "dataset": {"name": "org/data", "revision": "r1"},
+    "system_role": "own",
+    "tasks": {"popqa.subset": {"truncated_prompts": 0, "rows": 200, "data_sha256": "d1"}},
+}
+
+
+def made_with(**settings) -> dict:
+    """A manifest whose settings differ from MADE's."""
+    return {"inference": {**MADE, "settings": {**SETTINGS, **settings}}}
 
 
 @pytest.mark.parametrize(
     ("what", "changes"),
     [
         ("definitions version", {"definitions_version": "2"}),
-        ("limit", {"options": {"limit": 20}}),
         ("demo judge", {"demo_judge": True}),
         ("judge of ragtruth.subset", {"tasks": {"ragtruth.subset": {"judge": "other@test"}}}),
-        ("data set revision", {"inference": {**MADE, "dataset_revision": "r2"}}),
-        ("inference limit", {"inference": {**MADE, "limit": 20}}),
-        ("system prompt", {"inference": {**MADE, "system_prompt": ""}}),
-        ("chat template", {"inference": {**MADE, "template_sha256": "t2"}}),
-        ("sampling", {"inference": {**MADE, "sampling": {"temperature": 1, "seed": 1}}}),
-        ("context window", {"inference": {**MADE, "max_model_len": 8192}}),
+        ("data set revision", {"inference": {**MADE, "dataset": {"name": "org/data", "revision": "r2"}}}),
+        ("data set", {"inference": {**MADE, "dataset": {"name": "org/other", "revision": "r1"}}}),
+        ("system prompt", made_with(system_prompt="")),
+        ("system role", {"inference": {**MADE, "system_role": "merged"}}),
+        ("chat template", made_with(template="t2")),
+        ("chat template arguments", made_with(chat_template_kwargs={"enable_thinking": False})),
+        ("temperature", made_with(temperature=1.0)),
+        ("context window", made_with(max_model_len=8192)),
+        ("vLLM version", made_with(vllm="0.33.0")),
+        (
+            "rows generated (--limit) of popqa.subset",
+            {"inference": {**MADE, "tasks": {"popqa.subset": {"rows": 20}}}},
+        ),
+        (
+            "rows of the data set of popqa.subset",
+            {"inference": {**MADE, "tasks": {"popqa.subset": {"rows": 200, "data_sha256": "d2"}}}},
+        ),
         (
             "prompts cut in popqa.subset",
-            {"inference": {**MADE, "tasks": {"popqa.subset": {"truncated": 9, "rows": 200}}}},
+            {"inference": {**MADE, "tasks": {"popqa.subset": {"truncated_prompts": 9, "rows": 200}}}},
         ),
     ],
 )
@@ -370,10 +396,10 @@ def test_a_broken_run_file_is_one_message(results, tmp_path, text):
 def test_another_seed_is_no_other_making(results):
     base = read_result(results / "base")
     one = with_run(base, inference=MADE)
-    two = with_run(base, inference={**MADE, "sampling": {"temperature": 0, "seed": 2}})
+    two = with_run(base, **made_with(seed=2, weights="w2"))
     assert between_runs([one, two]) == differences(one, two) == ()
-    three = with_run(base, inference={**MADE, "sampling": {"temperature": 1, "seed": 2}})
-    assert [d.what for d in between_runs([one, three])] == ["sampling between runs of base"]
+    three = with_run(base, **made_with(temperature=1.0, seed=2))
+    assert [d.what for d in between_runs([one, three])] == ["temperature between runs of base"]
 
 
 def test_ours_against_a_bare_csv_is_refused_and_stamped_when_allowed(results, tmp_path, capsys):
@@ -471,6 +497,7 @@ def test_everything_is_written(whole):
         "relative_differences.xlsx",
         "flips.parquet",
         "summary.md",
+        "report.html",
     }
 
 
@@ -872,14 +899,14 @@ def test_the_example_is_written_once_and_loads(tmp_path, capsys):
     )
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "configs").glob("*.yaml")), ids=lambda p: p.name)
+@pytest.mark.parametrize("path", sorted((ROOT / "configs").glob("*example*.yaml")), ids=lambda p: p.name)
 def test_shipped_configurations_load_without_a_warning(path):
     config = cf.load_config(path)
     assert config.model_pairs
     assert config.warnings == ()
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "configs").glob("*.yaml")), ids=lambda p: p.name)
+@pytest.mark.parametrize("path", sorted((ROOT / "configs").glob("*example*.yaml")), ids=lambda p: p.name)
 def test_shipped_configurations_run(results, tmp_path, monkeypatch, path):
     """On synthetic results under the names of the demo's."""
     import shutil

@@ -8,13 +8,15 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
+import time
 from pathlib import Path
 
 import pytest
 
 import compute_metrics
 from evaluation.aggregate import metric_value, task_metrics
-from evaluation.clusters import cluster_keys
+from evaluation.clusters import cluster_keys, pair_key, source_candidates
 from evaluation.engine import TaskRun, WorkerPool, run_rules, sample_table, score_chunk
 from evaluation.files import safe_name
 from evaluation.responses import ResponseFile
@@ -253,6 +255,25 @@ CLUSTERS = {
 }
 
 
+# (task, id, id of another row): whether they are one source
+SOURCES = {
+    ("mtbench.turn1", "mtbench-81-t1", "mtbench-81-t2"): True,
+    ("followbench.subset", "followbench-content-1-L1", "followbench-content-1-L5"): True,
+    ("mgsm.subset", "mgsm-7-de", "mgsm-7-th"): True,
+    ("xtreme.subset", "xquad-7-de", "xquad-8-de"): False,
+    ("popqa.subset", "item-aa", "item-ab"): False,
+    ("humaneval.full", "HumanEval/0", "HumanEval/1"): False,
+}
+
+
+@pytest.mark.parametrize("case", SOURCES)
+def test_ids_of_one_source(case):
+    task, *ids = case
+    rows = [make_row(task, {"id": i, "prompt": f"prompt of {i}", "outputs": ""}) for i in ids]
+    first, second = cluster_keys([source_candidates(row) for row in rows], [pair_key(row) for row in rows])
+    assert (first == second) == SOURCES[case]
+
+
 @pytest.mark.parametrize("case", CLUSTERS)
 def test_clusters(case):
     candidates, keys, expected = CLUSTERS[case]
@@ -298,3 +319,138 @@ def test_demo_scores_every_task_offline(tmp_path, capsys):
     assert set(result.run["tasks"]) == set(TASKS)
     assert [c for c in COLUMNS if result.values[c.name] is None and "_DD" not in c.capability] == []
     assert "not for reporting" in capsys.readouterr().out and result.run["demo_judge"] is True
+
+
+def test_a_row_without_an_output_is_no_empty_answer(tmp_path):
+    put(tmp_path / "r" / "a", "popqa.subset", [POPQA[0], POPQA[2], {"id": "9", "gold": ["Rome"]}])
+    assert run(tmp_path, "--model_name", "a") == 4
+    metrics = json.loads((tmp_path / "m" / "a" / "metrics.json").read_text(encoding="utf-8"))
+    samples = metrics["popqa.subset"]["samples"]
+    assert (samples["total"], samples["scored"], samples["empty"]) == (3, 2, 1)
+    assert samples["reasons"] == {"empty": 1, "no_output": 1}
+    assert metrics["popqa.subset"]["accuracy"] == 0.5
+
+
+_KILLED = """
+import os, signal
+from evaluation.engine import WorkerPool
+from evaluation.rows import make_row
+pool = WorkerPool(2)
+rows = [[make_row("popqa.subset", {"outputs": "Rome", "gold": "Rome"})] for _ in range(4)]
+list(pool.map(rows))
+print(*pool._pool._processes, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs SIGKILL and process ids as POSIX has them")
+def test_workers_end_with_a_killed_parent():
+    # output goes to a file: the workers would keep a pipe open
+    with tempfile.TemporaryFile("w+") as out:
+        done = subprocess.run([sys.executable, "-c", _KILLED], cwd=ROOT, stdout=out, check=False)
+        out.seek(0)
+        workers = [int(number) for number in out.read().split()]
+    assert done.returncode == -9 and workers
+    for _ in range(300):
+        if not any(_is_alive(worker) for worker in workers):
+            return
+        time.sleep(0.1)
+    pytest.fail("workers outlive their parent")
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    state = Path(f"/proc/{process}/stat")  # a zombie that nobody reaps is as dead
+    return not (state.exists() and state.read_text().rpartition(")")[2].split()[0] == "Z")
+
+
+def test_a_run_killed_between_its_two_renames_loses_no_result(tmp_path):
+    put(tmp_path / "r" / "a", "popqa.subset", POPQA)
+    assert run(tmp_path, "--model_name", "a") == 0
+    (tmp_path / "m" / "a").rename(tmp_path / "m" / ".a.99.former.partial")
+    put(tmp_path / "r" / "a", "popqa.subset", [{"id": "1"}])
+    assert run(tmp_path, "--model_name", "a") == 1
+    assert read_result(tmp_path / "m" / "a").values["C1 Accuracy (PopQA)"] == 1 / 3
+    assert [path.name for path in (tmp_path / "m").iterdir()] == ["a"]
+
+
+FOLLOWBENCH = [{"id": str(i), "prompt": f"Say {i}.", "outputs": f"It is {i}.", "gold": ""} for i in range(3)]
+
+
+def test_without_a_key_the_rules_count_and_the_rest_is_told(tmp_path, monkeypatch, capsys):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    put(tmp_path / "r" / "m", "popqa.subset", POPQA)
+    put(tmp_path / "r" / "m", "followbench.subset", FOLLOWBENCH)
+    assert run(tmp_path, "--model_name", "m") == 4
+    captured = capsys.readouterr()
+    assert "followbench.subset has 0 of 3 judgements" in captured.out
+    assert captured.err.count("OPENAI_API_KEY is not set") == 1
+    result = read_result(tmp_path / "m" / "m")
+    assert result.values["C1 Accuracy (PopQA)"] == pytest.approx(1 / 3)
+    assert result.values["H1 Accuracy (FollowBench)"] is None
+    assert result.samples("followbench.subset").columns["reason"] == ["judge_no_credentials"] * 3
+
+
+def test_check_finds_a_missing_key(tmp_path, monkeypatch, capsys):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    assert run(tmp_path, "--check", "--tasks", "followbench.subset") == 1
+    assert "OPENAI_API_KEY" in capsys.readouterr().err
+    assert run(tmp_path, "--check", "--tasks", "popqa.subset") == 0
+
+
+def test_estimate_counts_and_writes_nothing(tmp_path, monkeypatch, capsys):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    put(tmp_path / "r" / "m", "followbench.subset", [*FOLLOWBENCH, {**FOLLOWBENCH[0], "id": "again"}])
+    assert run(tmp_path, "--model_name", "m", "--estimate") == 0
+    line = next(x for x in capsys.readouterr().out.splitlines() if x.startswith("followbench.subset"))
+    assert line.split()[1:5] == ["gpt-4o-mini@openai", "3", "0", "1"]
+    assert not (tmp_path / "m" / "m").exists()
+
+
+def test_a_judge_without_a_backend_is_refused(tmp_path, capsys):
+    put(tmp_path / "r" / "m", "followbench.subset", FOLLOWBENCH)
+    assert run(tmp_path, "--model_name", "m", "--judge", "gpt-4o-mini") == 1
+    assert "MODEL@BACKEND" in capsys.readouterr().err
+
+
+def test_an_entry_of_task_configs_can_be_replaced(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(compute_metrics.TASK_CONFIGS, "followbench.subset", {"judge": "overlap@builtin"})
+    put(tmp_path / "r" / "m", "followbench.subset", FOLLOWBENCH)
+    assert run(tmp_path, "--model_name", "m") == 0
+    entry = read_result(tmp_path / "m" / "m").run["tasks"]["followbench.subset"]
+    assert entry["judge"] == "overlap@builtin" and entry["judged"] == [3, 3]
+    assert entry["prompt_versions"].keys() == {"instruction_following"}
+
+
+def test_labels_and_repeats_are_reported(tmp_path, capsys):
+    put(tmp_path / "r" / "m", "followbench.subset", FOLLOWBENCH)
+    labels = tmp_path / "labels.jsonl"
+    labels.write_text('{"task": "followbench.subset", "id": "0", "label": 0.5}\n', encoding="utf-8")
+    judge = ["--judge", "overlap@builtin", "--judge_repeat", "2", "--judge_labels", str(labels)]
+    assert run(tmp_path, "--model_name", "m", *judge) == 0
+    out = capsys.readouterr().out
+    assert "self-agreement 1" in out and "against labels" in out
+    judging = read_result(tmp_path / "m" / "m").run["judging"]
+    assert judging["against_labels"]["followbench.subset"]["compared"] == 1
+
+
+def test_no_fence_means_no_code_scores(tmp_path, monkeypatch, capsys):
+    from evaluation import sandbox
+
+    monkeypatch.setattr(
+        sandbox, "probe", lambda: sandbox.Level("none", missing={"landlock": "not in this kernel"})
+    )
+    put(tmp_path / "r" / "m", "popqa.subset", POPQA)
+    shutil.copy(ROOT / "model_responses" / "demo-base" / "mbpp.full.jsonl", tmp_path / "r" / "m")
+    assert run(tmp_path, "--model_name", "m") == 4
+    assert "--allow_unsafe_code" in capsys.readouterr().out
+    assert read_result(tmp_path / "m" / "m").values["C1 Accuracy (mbpp)"] is None
+
+
+def test_report_of_one_model(tmp_path):
+    put(tmp_path / "r" / "m", "popqa.subset", POPQA)
+    assert run(tmp_path, "--model_name", "m", "--report") == 0
+    assert "popqa.subset" in (tmp_path / "m" / "m" / "report.html").read_text(encoding="utf-8")

@@ -510,6 +510,11 @@ def test_an_address_is_a_model_like_any_other(server, model, tmp_path, capfd):
     bodies = asked(server)
     assert {body["model"] for body in bodies} == {"base", "org/tuned"}
     assert len(bodies) == 4
+    # a folder is as good as the address that made it, for more of the same
+    write(tmp_path / "data", "boolq.subset", ["Wet?"])
+    words[words.index("popqa.subset")] = "boolq.subset"
+    assert run_captrack.main(["--base", "base", "--adapted", "org__tuned", *words]) == 0
+    assert [body["model"] for body in asked(server)[4:]] == ["base", "org/tuned"]
 
 
 def test_addresses_have_readable_names_and_options_of_the_other_kind_stay_away():

@@ -266,6 +266,15 @@ VISIBLE = {
     "I think <b>bold</b> is fine": ("I think <b>bold</b> is fine", "ok"),
     "use the <think> tag, say people": ("use the", "ok"),
     "<think>a <think> nested </think> b": ("b", "ok"),
+    "\ufeffB\u200b": ("B", "ok"),
+    "\u200b<think>a</think>\u200b\nb\u00a0": ("b", "ok"),
+    "\u200b\ufeff": ("", "empty"),
+    "B<|im_end|>": ("B", "ok"),
+    "B</s>\n</s> ": ("B", "ok"),
+    "B<|eot_id|><|end_of_text|>": ("B", "ok"),
+    "<|im_end|>": ("", "empty"),
+    "is <s>old</s>": ("is <s>old</s>", "ok"),
+    "the token <|im_end|> ends a turn": ("the token <|im_end|> ends a turn", "ok"),
 }
 
 
@@ -276,7 +285,45 @@ def test_visible_answer(output):
 
 @pytest.mark.parametrize(
     "unit",
-    ["<think>", "</think>", "<think></think>", "[THINK]", "<|channel|>final", "<", "analysis", "\n", " "],
+    [
+        *(
+            "<think>",
+            "</think>",
+            "<think></think>",
+            "[THINK]",
+            "<|channel|>final",
+            "<",
+            "analysis",
+            "\n",
+            " ",
+        ),
+        *("</s>", "<|im_end|>\u200b", "\u200b"),
+    ],
 )
 def test_visible_answer_is_linear(unit):
     visible_answer(unit * (100_000 // len(unit)))
+
+
+CELLS = {
+    # a gold's cell in a CSV: its value
+    '["a", null]': ["a", None],
+    "['a', None]": ["a", None],
+    "{'answer': True}": {"answer": True},
+    "['Rome' 'Roma']": ["Rome", "Roma"],
+    "['Rome'\n \"it's\"]": ["Rome", "it's"],
+    "[('a', 1)]": [["a", 1]],
+    "{1, 2}": "{1, 2}",
+    "[{1, 2}]": "[{1, 2}]",
+    "[0, 1)": "[0, 1)",
+    "[Music] plays": "[Music] plays",
+    "12": "12",
+}
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_csv_cells_as_other_tools_write_them(tmp_path, cell):
+    path = tmp_path / "popqa.subset.csv"
+    with open(path, "w", encoding="utf-8", newline="") as handle:
+        csv.writer(handle).writerows([["id", "outputs", "gold"], ["['1']", "['Rome' 'Roma']", cell]])
+    (row,) = ResponseFile("popqa.subset", path, "csv").rows()
+    assert (row.gold, row.id, row.answer) == (CELLS[cell], "['1']", "['Rome' 'Roma']")

@@ -45,6 +45,7 @@ from evaluation.comparison.model import (
     RowResult,
 )
 from evaluation.comparison.pairing import PairedTask, Units, pair_task
+from evaluation.comparison.truncation import cut_shares
 from evaluation.comparison.words import points_text
 from evaluation.results import ModelResult
 from evaluation.tasks import TASKS, Metric
@@ -87,9 +88,7 @@ def compare_pair(
     tasks = _pair_tasks(base, adapted, units)
     values_b, values_a = mean_values(base), mean_values(adapted)
     names = dict.fromkeys([c.name for c in COLUMNS] + [c for plan in plans for c in plan.columns])
-    metrics = {
-        c: _metric(c, values_b.get(c), values_a.get(c), tasks, base[0], adapted[0], rules) for c in names
-    }
+    metrics = {c: _metric(c, values_b.get(c), values_a.get(c), tasks, base, adapted, rules) for c in names}
     if rules.missing == ERROR:
         absent = [c for plan in plans for c in plan.columns if metrics[c].status == MISSING]
         if absent:
@@ -101,7 +100,7 @@ def compare_pair(
         for key, title in GROUPS.items()
     }
     groups = {key: group for key, group in groups.items() if group.rows}
-    infos = {task: count_flips(pairs) for task, pairs in tasks.items()}
+    infos = {t: replace(count_flips(p), cut=cut_shares(base, adapted, t)) for t, p in tasks.items()}
     return PairResult(
         name,
         base[0].name,
@@ -145,8 +144,8 @@ def _metric(
     base: float | None,
     adapted: float | None,
     tasks: dict[str, PairedTask],
-    base_result: ModelResult,
-    adapted_result: ModelResult,
+    base_results: Sequence[ModelResult],
+    adapted_results: Sequence[ModelResult],
     rules: Rules,
 ) -> MetricResult:
     deviation, points, status = relative_deviation(base, adapted)
@@ -165,8 +164,8 @@ def _metric(
         column, known.task, known.unit, known.direction, base, adapted, deviation, points, status,
         status == OK,
         note=note,
-        judged_base=_judged(base_result, known.task),
-        judged_adapted=_judged(adapted_result, known.task),
+        judged_base=_judged(base_results, known.task),
+        judged_adapted=_judged(adapted_results, known.task),
     )  # fmt: skip
     pairs = tasks.get(known.task)
     metric = metric_of(column)
@@ -177,12 +176,11 @@ def _metric(
     return replace(result, status=status, counted=status == OK)
 
 
-def _judged(result: ModelResult, task: str) -> tuple[int, int] | None:
-    facts = ((result.run or {}).get("tasks") or {}).get(task) or {}
-    judged = facts.get("judged")
-    if isinstance(judged, (list, tuple)) and len(judged) == 2 and judged[1]:
-        return int(judged[0]), int(judged[1])
-    return None
+def _judged(runs: Sequence[ModelResult], task: str) -> tuple[int, int] | None:
+    """(judged, asked) over all runs of a model; None where none of them asked a judge."""
+    found = [(((r.run or {}).get("tasks") or {}).get(task) or {}).get("judged") for r in runs]
+    counts = [c for c in found if isinstance(c, (list, tuple)) and len(c) == 2 and c[1]]
+    return (sum(int(c[0]) for c in counts), sum(int(c[1]) for c in counts)) if counts else None
 
 
 def _with_samples(result: MetricResult, metric: Metric, pairs: PairedTask) -> MetricResult:

@@ -13,6 +13,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from evaluation.aggregate import take
 from evaluation.comparison.model import Difference
 from evaluation.results import ModelResult
 
@@ -25,14 +26,24 @@ _TASK = (
     ("judge_served_model", "served judge model"),
     ("prompt_versions", "judge prompts"),
 )
+# where the manifest of run_inference.py says what decided an answer; the seed is left out, so that repeated
+# runs of one model can be compared
 _INFERENCE = (
-    ("dataset_revision", "data set revision"),
-    ("limit", "inference limit"),
-    ("system_prompt", "system prompt"),
-    ("template_sha256", "chat template"),
-    ("sampling", "sampling"),
-    ("max_model_len", "context window"),
+    ("dataset/name", "data set"),
+    ("dataset/revision", "data set revision"),
+    ("settings/system_prompt", "system prompt"),
+    ("system_role", "system role"),
+    ("settings/template", "chat template"),
+    ("settings/chat_template_kwargs", "chat template arguments"),
+    ("settings/temperature", "temperature"),
+    ("settings/top_p", "top_p"),
+    ("settings/top_k", "top_k"),
+    ("settings/max_tokens", "max_tokens"),
+    ("settings/max_model_len", "context window"),
+    ("settings/vllm_kwargs", "engine arguments"),
+    ("settings/vllm", "vLLM version"),
 )
+_INFERENCE_TASK = (("rows", "rows generated (--limit)"), ("data_sha256", "rows of the data set"))
 
 
 class MismatchError(ValueError):
@@ -53,10 +64,6 @@ def differences(base: ModelResult, adapted: ModelResult) -> tuple[Difference, ..
 
 def _of_runs(base: dict[str, Any], adapted: dict[str, Any]) -> Iterator[Difference]:
     yield from _compare(base, adapted, _RUN)
-    # a limit of null is a statement too: all rows
-    options_b, options_a = base.get("options") or {}, adapted.get("options") or {}
-    if "limit" in options_b and "limit" in options_a:
-        yield from _compare(options_b, options_a, (("limit", "limit"),), none_counts=True)
     tasks_b, tasks_a = base.get("tasks") or {}, adapted.get("tasks") or {}
     for task in tasks_b:
         if task in tasks_a:
@@ -64,34 +71,39 @@ def _of_runs(base: dict[str, Any], adapted: dict[str, Any]) -> Iterator[Differen
                 yield Difference(f"{difference.what} of {task}", difference.base, difference.adapted)
     made_b, made_a = base.get("inference"), adapted.get("inference")
     if isinstance(made_b, dict) and isinstance(made_a, dict):
-        yield from _compare(_without_seed(made_b), _without_seed(made_a), _INFERENCE, none_counts=True)
-        yield from _cut_prompts(made_b, made_a, tasks_b, tasks_a)
+        yield from _of_inference(made_b, made_a)
+
+
+def _of_inference(base: dict[str, Any], adapted: dict[str, Any]) -> Iterator[Difference]:
+    flat_b, flat_a = (
+        {path: take(made, path) for path, _ in _INFERENCE if take(made, path) is not None}
+        for made in (base, adapted)
+    )
+    yield from _compare(flat_b, flat_a, _INFERENCE)
+    tasks_b, tasks_a = base.get("tasks") or {}, adapted.get("tasks") or {}
+    for task in tasks_b:
+        if task in tasks_a:
+            for found in _compare(tasks_b[task], tasks_a[task], _INFERENCE_TASK):
+                yield Difference(f"{found.what} of {task}", found.base, found.adapted)
+            shares = [_cut_share(tasks[task]) for tasks in (tasks_b, tasks_a)]
+            if None not in shares and abs(shares[0] - shares[1]) > CUT_SHARES:
+                yield Difference(f"prompts cut in {task}", f"{shares[0]:.1%}", f"{shares[1]:.1%}")
+
+
+def _cut_share(entry: dict[str, Any]) -> float | None:
+    cut, rows = entry.get("truncated_prompts"), entry.get("rows")
+    return cut / rows if isinstance(cut, int) and rows else None
 
 
 def _compare(
-    base: dict[str, Any], adapted: dict[str, Any], keys: Sequence[tuple[str, str]], none_counts: bool = False
+    base: dict[str, Any], adapted: dict[str, Any], keys: Sequence[tuple[str, str]]
 ) -> Iterator[Difference]:
     for key, name in keys:
         if key not in base or key not in adapted:
             continue
         b, a = base[key], adapted[key]
-        if b != a and (none_counts or (b is not None and a is not None)):
+        if b != a and b is not None and a is not None:
             yield Difference(name, _short(b), _short(a))
-
-
-def _cut_prompts(
-    base: dict[str, Any], adapted: dict[str, Any], rows_b: dict[str, Any], rows_a: dict[str, Any]
-) -> Iterator[Difference]:
-    tasks_b, tasks_a = base.get("tasks") or {}, adapted.get("tasks") or {}
-    for task in tasks_b:
-        shares = []
-        for tasks, rows in ((tasks_b, rows_b), (tasks_a, rows_a)):
-            facts = tasks.get(task) or {}
-            cut = facts.get("truncated")
-            total = facts.get("rows") or (rows.get(task) or {}).get("rows")
-            shares.append(cut / total if isinstance(cut, int) and total else None)
-        if None not in shares and abs(shares[0] - shares[1]) > CUT_SHARES:
-            yield Difference(f"prompts cut in {task}", f"{shares[0]:.1%}", f"{shares[1]:.1%}")
 
 
 def _short(value: Any) -> str:
@@ -110,14 +122,6 @@ def between_runs(runs: Sequence[ModelResult]) -> tuple[Difference, ...]:
         for d in differences(runs[0], other)
     ]
     return tuple(dict.fromkeys(found))
-
-
-def _without_seed(made: dict[str, Any]) -> dict[str, Any]:
-    """Another seed is another draw of the same making."""
-    sampling = made.get("sampling")
-    if not isinstance(sampling, dict):
-        return made
-    return {**made, "sampling": {key: value for key, value in sampling.items() if key != "seed"}}
 
 
 def refusal(name: str, found: Sequence[Difference]) -> str:

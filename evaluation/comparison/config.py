@@ -17,10 +17,13 @@ import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evaluation.comparison.deviations import LOW_BASE_RULES, MISSING_RULES
 from evaluation.taxonomy import CAPABILITIES, COLUMN_BY_NAME, DEFAULT_CATEGORIES, GROUPS
+
+if TYPE_CHECKING:
+    from evaluation.comparison.gate_config import GateConfig
 
 FORMATS = ("pdf", "png", "svg")
 PUBLISHED_FIGSIZE = (16.0, 6.0)  # belongs to the published picture, whose rows are models
@@ -76,12 +79,13 @@ class Config:
     plot: Plot = field(default_factory=Plot)
     save: Save = field(default_factory=Save)
     warnings: tuple[str, ...] = ()
+    gate: GateConfig | None = None
 
 
 _TOP = (
     "model_pairs", "output_dir", "categories_to_plot", "aggregate_metrics", "aggregation", "missing",
     "low_base",
-    "allow_mismatch", "plot_settings", "save_options",
+    "allow_mismatch", "plot_settings", "save_options", "gate",
 )  # fmt: skip
 
 
@@ -133,8 +137,18 @@ def read_config(raw: Mapping[str, Any], folder: Path = Path()) -> Config:
         replace(plot, figsize=_figsize(plot.figsize), color_cap=_positive(plot.color_cap)),
         save,
         tuple(warnings),
+        _gate(raw),
     )
     return config
+
+
+def _gate(raw: Mapping[str, Any]) -> GateConfig | None:
+    from evaluation.comparison.gate_config import GateError, read_gate
+
+    try:
+        return read_gate(raw["gate"]) if "gate" in raw else None
+    except GateError as error:
+        raise ConfigError(str(error)) from None
 
 
 def _categories(raw: Mapping[str, Any]) -> tuple[str, ...] | None:
@@ -308,51 +322,4 @@ def in_order_of_steps(pairs: Sequence[PairConfig]) -> tuple[PairConfig, ...]:
     return tuple(sorted(pairs, key=lambda p: (p.step is None, p.step or 0)))
 
 
-EXAMPLE = """\
-# A comparison of adapted models with their base: python compare_models.py --config
-# configs/example_config.yaml Every key but model_pairs may be left out; the values below are the defaults,
-# unless a remark says otherwise.
-
-# Results of compute_metrics.py: a folder, a metrics CSV, or a list of them (several runs of one model,
-# averaged). A list of three, [base, adapted, name], is accepted as well.
-model_pairs:
-  - base: absolute_metrics/demo-base
-    adapted: absolute_metrics/demo-adapted
-    name: Demo
-
-# where everything is written
-output_dir: captrack_relative_results
-
-# capabilities (C1 … H6, the deep-dive ones end in _DD) and groups (CAN, WILL, HOW); null shows all
-categories_to_plot: [C1, C2, C3, C4, C5a, C5b, C5c, W1, W2, W3a, W3b, H1, H2, H3, H4, H5, H6]
-
-# true: one row a capability, the mean over its metrics; false: one row a metric
-aggregate_metrics: true
-
-# which metrics make a row; without it the taxonomy's (these two lines are an example, remove the # to use
-# them) aggregation:
-#   C1 Without small bases: ["C1 Accuracy (MMLU-Pro)", "C1 Accuracy (PopQA)", "C1 Accuracy (GSM8K)"]
-
-# a missing entry counts as a deviation of 0 (zero), is left out (exclude), or ends the run (error); always
-# named
-missing: zero
-
-# a base so low that a percent of it says little: keep it in its row's mean, or exclude it; always hatched
-low_base: keep
-
-# true: compare also results that were made differently (judge, limit, template …); the output is stamped
-allow_mismatch: false
-
-plot_settings:
-  color_cap: 15            # percent at which a colour is full
-  show_average: true       # rows "CAN Average", "WILL Average", "HOW Average"
-  use_green_red: false     # true: green better, red worse, violet for drift that is neither
-  show_interval: false     # true: a second line with the 95 % interval in place of the spread
-  # figsize: [8, 10]       # inches; without it the picture fits its contents
-
-save_options:
-  save_figure: true
-  figure_format: pdf       # pdf, png or svg
-  save_csv: true
-  save_excel: false
-"""
+EXAMPLE = Path(__file__).resolve().parents[2] / "configs" / "example_config.yaml"

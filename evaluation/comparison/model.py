@@ -151,9 +151,18 @@ class GroupResult:
 
 
 @dataclass(frozen=True)
+class CutShares:
+    """The share of a task's samples (0 to 1) that were cut off in each model, and what was cut."""
+
+    what: str
+    base: float
+    adapted: float
+
+
+@dataclass(frozen=True)
 class TaskPairs:
-    """How the samples of a task were paired, and what flipped (None where a task has no verdict of right or
-    wrong)."""
+    """How the samples of a task were paired, what was cut off, and what flipped (None where a task has no
+    verdict of right or wrong)."""
 
     task: str
     base_rows: int
@@ -166,6 +175,7 @@ class TaskPairs:
     gained: int | None = None
     both_right: int | None = None
     both_wrong: int | None = None
+    cut: tuple[CutShares, ...] = ()
 
 
 @dataclass(frozen=True)

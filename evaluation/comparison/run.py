@@ -10,13 +10,17 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from evaluation.comparison.analysis import Rules, compare_pair, drop_empty_rows, make_comparison
 from evaluation.comparison.compatibility import between_runs, differences, refusal
-from evaluation.comparison.config import Config, PairConfig, in_order_of_steps
+from evaluation.comparison.config import Config, ConfigError, PairConfig, in_order_of_steps
 from evaluation.comparison.deviations import EXCLUDE, MissingError, different_names, plan_rows
 from evaluation.comparison.model import Comparison, PairResult
 from evaluation.results import ModelResult, ResultError, read_result
+
+if TYPE_CHECKING:
+    from evaluation.comparison.gate import Gate
 
 
 class ComparisonError(ValueError):
@@ -91,9 +95,12 @@ def _without_spread(pair: PairResult) -> PairResult:
 
 
 def run_comparison(config: Config, noise_floor: bool = False) -> int:
-    """Compares, writes and prints; returns the exit code (0, or 4 where some pairs failed)."""
+    """Compares, writes and prints; returns the exit code: the gate's where there is one, else 0, or 4 where
+    some pairs failed."""
     for warning in config.warnings:
         print(f"warning: {warning}", file=sys.stderr)
+    margins = check_gate(config)
+    _forget_old_gate(config)
     comparison, pairs = compare(config)
     for _, reason in comparison.failed:
         print(reason, file=sys.stderr)
@@ -107,10 +114,53 @@ def run_comparison(config: Config, noise_floor: bool = False) -> int:
     from evaluation.comparison.summary import noise_floor as floor
 
     print(floor(comparison) if noise_floor else console(comparison))
+    gate = _run_gate(comparison, config, margins, written) if config.gate else None
     print("\nWritten:")
     for path in written:
         print(f"  {path}")
-    return 4 if comparison.failed or undrawn else 0
+    if gate is None:
+        return 4 if comparison.failed or undrawn else 0
+    from evaluation.comparison.gate import REGRESSION
+    from evaluation.comparison.gate_output import console as gate_table
+
+    print(f"\n{gate_table(gate)}")
+    # a proven loss outweighs a part that is missing
+    return 4 if undrawn and gate.verdict != REGRESSION else gate.exit_code
+
+
+def check_gate(config: Config) -> dict[str, float]:
+    """Row title → margin of the gated rows, nothing without a gate. Raises ConfigError before anything is
+    read."""
+    if config.gate is None:
+        return {}
+    from evaluation.comparison.gate_config import GateError, gated_rows
+
+    try:
+        return gated_rows(config.gate, plan_rows(config.categories, config.aggregate, config.aggregation))
+    except GateError as error:
+        raise ConfigError(str(error)) from None
+
+
+def _forget_old_gate(config: Config) -> None:
+    from evaluation.comparison.gate_output import remove_gate
+
+    try:
+        remove_gate(config.output_dir)
+    except OSError as error:
+        raise ComparisonError(f"{config.output_dir}: cannot be written ({error}).") from None
+
+
+def _run_gate(comparison: Comparison, config: Config, margins: dict[str, float], written: list[Path]) -> Gate:
+    from evaluation.comparison.gate import run_gate
+    from evaluation.comparison.gate_output import write_gate
+    from evaluation.comparison.words import stamps
+
+    gate = run_gate(comparison, margins, config.gate.incomplete)
+    try:
+        written += write_gate(config.output_dir, gate, stamps(comparison))
+    except OSError as error:
+        raise ComparisonError(f"{config.output_dir}: cannot be written ({error}).") from None
+    return gate
 
 
 def write_outputs(
@@ -137,6 +187,9 @@ def write_outputs(
     path = folder / "summary.md"
     summary.write_summary(path, comparison)
     written.append(path)
+    from evaluation.report.comparison import write_report
+
+    written.append(write_report(folder / "report.html", comparison, pairs, config.plot))
     undrawn: list[str] = []
     if config.save.save_figure:
         drawn, undrawn = _draw(comparison, config)

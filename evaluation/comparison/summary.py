@@ -54,15 +54,20 @@ def row_words(pair: PairResult, row: RowResult) -> str:
     return f"{words} {span(row.interval_low, row.interval_high)}" if row.has_interval else words
 
 
-def verdict_lines(pair: PairResult) -> list[tuple[str, list[str]]]:
-    """(heading, rows in words) of every verdict that occurs, the largest change first."""
+def verdict_rows(pair: PairResult) -> list[tuple[str, list[tuple[RowResult, str]]]]:
+    """(heading, [(row, the row in words)]) of every verdict that occurs, the largest change first."""
     found = []
     for verdict, heading in _HEADINGS:
         rows = [r for r in pair.rows.values() if r.verdict == verdict]
         if rows:
             rows.sort(key=lambda r: -abs(r.mean or 0.0))
-            found.append((heading, [r.title if verdict in _PLAIN else row_words(pair, r) for r in rows]))
+            found.append((heading, [(r, r.title if verdict in _PLAIN else row_words(pair, r)) for r in rows]))
     return found
+
+
+def verdict_lines(pair: PairResult) -> list[tuple[str, list[str]]]:
+    """verdict_rows without the rows themselves."""
+    return [(heading, [words for _, words in rows]) for heading, rows in verdict_rows(pair)]
 
 
 def notes_of(pair: PairResult) -> list[str]:
@@ -114,7 +119,7 @@ def markdown(comparison: Comparison) -> str:
             interval = "" if group.interval_low is None else span(group.interval_low, group.interval_high)
             lines.append(f"| **{group.key} Average** | **{mean}** | {spread} | {interval} | |")
         lines += [_table_line(row) for row in pair.rows.values() if not row.group]
-        flips = _flip_sentence(pair)
+        flips = flip_sentence(pair)
         if flips:
             lines += ["", flips]
         notes = notes_of(pair)
@@ -144,7 +149,7 @@ def _table_line(row: RowResult) -> str:
     return f"| {_escape(row.title)} | {mean} | {spread} | {interval} | {row.verdict}{flag} |"
 
 
-def _flip_sentence(pair: PairResult) -> str:
+def flip_sentence(pair: PairResult) -> str:
     counted = [t for t in pair.tasks.values() if t.forgotten is not None]
     if not counted:
         return ""

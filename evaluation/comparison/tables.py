@@ -3,9 +3,9 @@
     relative_differences.csv       pair name × rows, percent (as published)
     relative_differences_std.csv   the spreads, same shape (with aggregation)
     averages.csv                   one line a pair and group: mean, spread, interval
-    forgetting_statistics.csv      one line a pair and group: fell, rose, worst three, samples forgotten and
-    gained flips.csv                      one line a pair and task: pairs, left out, forgotten, gained, both
-    right, both wrong comparison_long.csv            everything, one line a pair and metric, row or group
+    forgetting_statistics.csv      one line a pair and group: fell, rose, worst three, forgotten, gained
+    flips.csv                      one line a pair and task: forgotten, gained, both right, both wrong
+    comparison_long.csv            everything, one line a pair and metric, row or group
     relative_differences.xlsx      the same as sheets
 
 Numbers are written in full; a value that does not exist is an empty cell, and `notes` says why.

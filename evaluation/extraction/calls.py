@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from evaluation.extraction.courtesies import without_courtesies
 from evaluation.extraction.json_text import OPENER, value_at
 
 _MAX_DEPTH = 40
@@ -82,7 +83,7 @@ def calls_in(text: str, names: Iterable[str] = ()) -> list[Call]:
 
     Time: linear (the steps of the grammar are counted and limited by the length of the text).
     """
-    return _Reader(text, {normal_name(name) for name in names}).calls()
+    return _Reader(without_courtesies(text), {normal_name(name) for name in names}).calls()
 
 
 def call_from_text(text: str) -> Call | None:
@@ -100,14 +101,16 @@ def call_from_text(text: str) -> Call | None:
     return Call(name, args, positional)
 
 
-def calls_from_value(value: Any, names: Iterable[str] | None = None) -> list[Call] | None:
+def calls_from_value(value: Any, names: Iterable[str] | None = None, depth: int = 0) -> list[Call] | None:
     """The calls that a JSON value stands for: one, a list of them, or an object that holds such; None if it
     is none.
 
     names: normal names of the tools that exist; where given, a name without arguments must be one of them.
     """
+    if depth > _MAX_DEPTH:
+        return None
     if isinstance(value, list):
-        parts = [calls_from_value(item, names) for item in value]
+        parts = [calls_from_value(item, names, depth + 1) for item in value]
         if not parts or any(part is None for part in parts):
             return None
         return [call for part in parts for call in part or ()]
@@ -115,13 +118,13 @@ def calls_from_value(value: Any, names: Iterable[str] | None = None) -> list[Cal
         return None
     for key in ("tool_calls", "function_call", "calls"):
         if isinstance(value.get(key), (list, dict)):
-            return calls_from_value(value[key], names)
+            return calls_from_value(value[key], names, depth + 1)
     if isinstance(value.get("function"), dict):
-        return calls_from_value(value["function"], names)
+        return calls_from_value(value["function"], names, depth + 1)
     name = next((value[key] for key in _NAME_KEYS if isinstance(value.get(key), str)), None)
     if not name or not name.strip():
         plans = [item for item in value.values() if isinstance(item, list)]
-        return calls_from_value(plans[0], names) if len(plans) == 1 else None
+        return calls_from_value(plans[0], names, depth + 1) if len(plans) == 1 else None
     given = [key for key in _ARGUMENT_KEYS if key in value]
     if not given:
         # a name alone is a call only where nothing else is said about the thing

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import re
 
+from evaluation.extraction.courtesies import without_heading
+
 # an answer is a line, not an essay; what is longer is cut before any closer look
 MAX_ANSWER = 2000
 MAX_WORDS, MAX_VALUE = 20, 300
@@ -109,7 +111,7 @@ def final_answer(text: str) -> str | None:
     last line that is not a remark. The published order (label, box, phrase, line), with the last in place
     of the first.
     """
-    text = text.strip()
+    text = without_heading(text).strip()
     if not text:
         return None
     strong = _labelled(text)

@@ -19,6 +19,7 @@ from functools import lru_cache
 from typing import Any
 
 from evaluation.extraction.answers import before_next_question, boxes, json_answer, labelled, strip_markup
+from evaluation.extraction.courtesies import without_courtesies
 from evaluation.extraction.literals import literal
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -122,6 +123,8 @@ def _from_text(text: str) -> Options:
 
 
 _WRAPPER = re.compile(r"\\(?:text|mathrm|mathbf|textbf|mathit|mbox)\s?\{([^{}]{0,500})\}")
+# "Option1 : Ann", as models copy the names of columns
+_JOINED = re.compile(r"\b(option|choice|answer|alternative)(\d{1,2})(?!\w)(?:\s(?=:))?", re.IGNORECASE)
 _MATHS = re.compile(r"\\[()\[\]]|\$+")
 _SURELY = (
     r"(?i:(?:\s|,)*(?:indeed|clearly|definitely|certainly|obviously|probably|likely|most|therefore|thus"
@@ -160,7 +163,10 @@ def _patterns(names: tuple[str, ...]) -> dict[str, re.Pattern[str]]:
     one = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
     label = rf"[(\[{{\"'*]{{0,2}}(?P<label>{one})[)\]}}\"'*]{{0,2}}"
     return {
-        "alone": re.compile(rf"[(\[{{\"'<]*\s?(?P<label>{one})\s?[)\]}}\"'>]*[\s.,;:!。]*", re.IGNORECASE),
+        "alone": re.compile(
+            rf"(?:option\s|choice\s)?[(\[{{\"'<]*\s?(?P<label>{one})\s?[)\]}}\"'>]*[\s.,;:!。]*",
+            re.IGNORECASE,
+        ),
         "head": re.compile(rf"{_SURELY}\s{{0,3}}{label}(?!\w){_END}"),
         "cue": re.compile(
             rf"(?:{_STRONG_CUE}{_SURELY}\s{{0,3}}{label}(?!\w){_END})"
@@ -192,6 +198,7 @@ def read_letter(answer: str, options: Options) -> str | None:
     names = options.labels + tuple(options.aliases)
     if not names or not answer.strip():
         return None
+    answer = without_courtesies(answer)
     text = _plain(answer)
     head = before_next_question(text)
     if re.search(r"\w", head):
@@ -201,6 +208,7 @@ def read_letter(answer: str, options: Options) -> str | None:
 
 def _plain(answer: str) -> str:
     text = unicodedata.normalize("NFKC", strip_markup(answer))
+    text = _JOINED.sub(r"\1 \2", text)
     # a prompt that ends in "Answer" is continued with ": B"
     return _MATHS.sub("", _WRAPPER.sub(r"\1", text)).strip().lstrip(": \n")
 

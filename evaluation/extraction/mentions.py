@@ -10,6 +10,7 @@ import re
 from typing import Any
 
 from evaluation.extraction.answers import before_next_question, boxes, labelled, last_line, strip_markup
+from evaluation.extraction.courtesies import without_courtesies, without_heading
 from evaluation.extraction.normalise import contains, is_unspaced, normalise, places, text_words, words
 
 _ACTION = re.compile(r"\b(?:finish|answer)\[([^\[\]\n]{1,400})\]", re.IGNORECASE)
@@ -31,7 +32,7 @@ def stated_answer(text: str) -> str:
 def short_answer(text: str) -> str:
     """The answer of one line: the last label's value, box or "Finish[…]", whichever is last; else the last
     line. A label with nothing behind it is no answer ("")."""
-    text = _own(text)
+    text = without_heading(_own(text))
     plain = strip_markup(text)
     found = [
         (mark.start, mark.value)
@@ -40,7 +41,7 @@ def short_answer(text: str) -> str:
     ]
     found += boxes(plain)
     found += [(match.start(), match[1].strip()) for match in _ACTION.finditer(plain)]
-    return max(found, key=lambda pair: pair[0])[1] if found else last_line(text)
+    return max(found, key=lambda pair: pair[0])[1] if found else last_line(without_courtesies(text))
 
 
 def _own_line(plain: str, mark: Any) -> bool:

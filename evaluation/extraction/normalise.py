@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from functools import lru_cache
 
 _FOLDED = str.maketrans(
     {"ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "ı": "i", "ħ": "h", "ŋ": "n"}
@@ -28,36 +28,44 @@ _DROPPED = re.compile(
 _POINT = re.compile(r"(?<=\d)\.(?=\d)")
 
 
+@lru_cache(maxsize=64)  # one answer is asked about many names
 def normalise(text: str) -> str:
     """The folded text, words parted by one blank; articles stay."""
     text = unicodedata.normalize("NFKC", text).casefold().translate(_FOLDED)
-    text = unicodedata.normalize("NFC", "".join(_folded(unicodedata.normalize("NFD", text))))
+    if not text.isascii():
+        text = _NOT_ASCII.sub(_folded, unicodedata.normalize("NFD", text))
+        text = unicodedata.normalize("NFC", text)
     text = _GROUP.sub("", text)
     text = _POINT.sub("\ue000", text)  # 3.5 stays one word
     text = _DROPPED.sub("", text)
-    text = _keep_marks(text)
-    text = _BORDER.sub(" ", text)
+    text = _NO_LETTER.sub(_without_punctuation, text)
+    if not text.isascii():
+        text = _BORDER.sub(" ", text)
     return " ".join(text.split()).replace("\ue000", ".")
 
 
-def _folded(decomposed: str) -> Iterator[str]:
-    for char in decomposed:
-        # accents (202 to 240) and Hebrew and Arabic vowel marks (10 to 36); marks that make other letters
-        # stay
-        combining = unicodedata.combining(char)
-        if combining >= 200 or 10 <= combining <= 36:
-            continue
-        digit = unicodedata.decimal(char, None) if char > "\u007f" else None
-        yield char if digit is None else str(digit)
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]")
+_NO_LETTER = re.compile("[^\\w \ue000]+|_+")
 
 
-def _keep_marks(text: str) -> str:
+def _folded(match: re.Match[str]) -> str:
+    """Accents (202 to 240) and Hebrew and Arabic vowel marks (10 to 36) go; marks that make other letters
+    stay."""
+    char = match.group()
+    combining = unicodedata.combining(char)
+    if combining >= 200 or 10 <= combining <= 36:
+        return ""
+    digit = unicodedata.decimal(char, None)
+    return char if digit is None else str(digit)
+
+
+def _without_punctuation(match: re.Match[str]) -> str:
     """Punctuation becomes blanks; vowel signs of Indic scripts, which are no letters to a regular expression,
     stay."""
-    return "".join(
-        char if char.isalnum() or char in " \ue000" or unicodedata.category(char)[0] == "M" else " "
-        for char in text
-    )
+    found = match.group()
+    if found.isascii():
+        return " "
+    return "".join(char if unicodedata.category(char)[0] == "M" else " " for char in found)
 
 
 def words(text: str) -> list[str]:

@@ -17,6 +17,7 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 
 from evaluation.extraction.answers import before_next_question, boxes, labelled, sentences, strip_markup
+from evaluation.extraction.courtesies import without_heading
 from evaluation.extraction.number_words import cjk_value, written_number
 
 # languages that write 3,5 for three and a half, and 1.234 for a thousand
@@ -83,10 +84,11 @@ def prepare(text: str) -> str:
     currency signs."""
     text = _HASHES.sub("Answer: ", text)
     text = _FULL_DATE.sub(" ", _ANNOTATION.sub("", strip_markup(text)))
-    text = text.translate(_SUPERSCRIPT)
-    text = "".join(f" {_VULGAR[char]}" if char in _VULGAR else char for char in text)
-    text = text.translate(_MINUS)
-    text = "".join(_plain(char) for char in text)
+    if not text.isascii():
+        text = text.translate(_SUPERSCRIPT)
+        text = "".join(f" {_VULGAR[char]}" if char in _VULGAR else char for char in text)
+        text = text.translate(_MINUS)
+        text = "".join(_plain(char) for char in text)
     for pattern, replacement in _LATEX:
         text = pattern.sub(replacement, text)
     text = re.sub(rf"([-+])[ \t]?(?:US)?[{_CURRENCY}][ \t]?(?=[\d.])", r"\1", text)
@@ -112,7 +114,7 @@ _GROUPS = re.compile(r"\d{1,3}(?:,\d{3})+|\d{1,2}(?:,\d{2})+,\d{3}")
 _CLOCK = re.compile(r"(?::\d{1,9})+")
 _DATE = re.compile(r"[/-]\d{1,4}[/-]\d{1,4}(?![\d/])")
 _SLASH = re.compile(r" ?/ ?(\d{1,40})(?![\d/])")
-_MIXED = re.compile(r"(?: |-| and )(\d{1,9}) ?/ ?(\d{1,9})(?![\d/])")
+_MIXED = re.compile(r"(?:[ \u00a0]|-| and )(\d{1,9}) ?/ ?(\d{1,9})(?![\d/])")
 _EXPONENT = re.compile(r"[eE]([-+]?\d{1,18})(?!\w)| ?[×*x] ?10 ?\^ ?\{? ?([-+]?\d{1,18}) ?\}?")
 _POWER = re.compile(r" ?(?:\^|\*\*) ?\{? ?(\d{1,4}) ?\}?")
 _PERCENT = re.compile(r"\s?(?:%|٪|percent\b|per cent\b|Prozent\b|por ciento\b|pour ?cent\b)", re.IGNORECASE)
@@ -269,6 +271,7 @@ def answer_number(text: str, language: str = "en") -> Number | None:
     The last of: "Answer: …" (also "The answer is …", other languages, "#### …") and closed boxes; without a
     readable one the last number of the last sentence that is not a remark; without digits, numerals in words.
     """
+    text = without_heading(text)
     head = before_next_question(text)
     if head != text and (re.search(r"^A:", head, re.MULTILINE) or labelled(prepare(head)) or boxes(head)):
         text = head  # a base model that goes on with questions of its own

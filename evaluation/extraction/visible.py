@@ -3,7 +3,8 @@
 Done once, before every metric. Known forms of thinking: <think>…</think> (also without its opening tag, which
 chat templates put into the prompt), <thinking>, <thought>, <reasoning>, [THINK]…[/THINK], harmony channels
 (<|channel|>analysis … <|channel|>final<|message|>…) and their remains when special tokens were dropped
-("analysis…assistantfinal…"). Every scan is linear.
+("analysis…assistantfinal…"). What nobody sees goes as well: zero-width characters and a byte order mark at
+either end, and the end-of-turn tokens that some engines leave behind the text. Every scan is linear.
 """
 
 from __future__ import annotations
@@ -20,15 +21,36 @@ _HARMONY_END = re.compile(r"<\|(?:return|end|call|start)\|>")
 # harmony with its special tokens dropped by the detokeniser
 _BARE_FINAL = "assistantfinal"
 _BARE_START = re.compile(r"\s*(?:assistant)?(?:analysis|commentary)(?=[A-Z0-9\s\"'(<*\[]|[a-z])")
+# white space, and what has no width: soft hyphen, zero-width space and joiners, word joiner, byte order mark
+_UNSEEN = "".join(map(chr, filter(lambda code: chr(code).isspace(), range(0x3001)))) + (
+    "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff"
+)
+_END_OF_TURN = (
+    "<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|end_of_text|>", "<|endoftext|>", "<|end|>", "<|return|>",
+    "<|end_of_turn|>", "<end_of_turn>", "<eos>", "<｜end▁of▁sentence｜>", "</s>",
+)  # fmt: skip
 
 
 def visible_answer(text: str) -> tuple[str, str]:
     """Returns (answer, state): state is "ok", "empty" or "truncated" (a thought that never ends)."""
     answer, truncated = _strip_thinking(text)
-    answer = answer.strip()
+    answer = trimmed(answer)
     if answer:
         return answer, "ok"
     return "", "truncated" if truncated else "empty"
+
+
+def trimmed(text: str) -> str:
+    """The text without white space and zero-width characters around it and end-of-turn tokens behind it."""
+    text = text.strip(_UNSEEN)
+    # HTML's struck-out text ends as LLaMA's turns do
+    tokens = tuple(token for token in _END_OF_TURN if token != "</s>" or "<s>" not in text)
+    end = len(text)
+    while text.endswith(tokens, 0, end):
+        end -= next(len(token) for token in tokens if text.endswith(token, 0, end))
+        while end and text[end - 1] in _UNSEEN:
+            end -= 1
+    return text[:end]
 
 
 def _strip_thinking(text: str) -> tuple[str, bool]:

@@ -21,9 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.files import safe_name, whole_file
+from evaluation.tasks import TASKS
 
-IFEVAL = "ifeval.subset"
-IFEVAL_SOURCE = "google/IFEval"  # https://arxiv.org/abs/2311.07911: prompt, instruction_id_list, kwargs
 IFEVAL_COLUMNS = ("instruction_id_list", "kwargs")
 SPLIT = "train"
 _COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -197,10 +196,11 @@ def _cached_or_downloaded(dataset: str, commit: str, task: str, cache: Path) -> 
     if path.exists():
         return read_rows(path)
     rows = [plain(row) for row in hub_rows(dataset, task, commit)]
-    if task == IFEVAL and not all(row.get(name) is not None for row in rows for name in IFEVAL_COLUMNS):
-        rows, lacking = join_ifeval(rows, hub_rows(IFEVAL_SOURCE, None, None))
+    source = TASKS[task].constraints if task in TASKS else ""
+    if source and not all(row.get(name) is not None for row in rows for name in IFEVAL_COLUMNS):
+        rows, lacking = join_ifeval(rows, hub_rows(source, None, None))
         if lacking:
-            raise DataError(f"{task}: {lacking} of {len(rows)} prompts are not in {IFEVAL_SOURCE}")
+            raise DataError(f"{task}: {lacking} of {len(rows)} prompts are not in {source}")
     with whole_file(path) as handle:
         for row in rows:
             handle.write(json.dumps(row, allow_nan=False) + "\n")

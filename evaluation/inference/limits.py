@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from evaluation.tasks import TASKS
+
 
 @dataclass(frozen=True)
 class Limit:
@@ -19,51 +21,15 @@ class Limit:
     reserve: int
 
 
-LETTER = Limit(output=4096, reserve=64)  # a letter or a number, after whatever the model cares to say first
-SHORT = Limit(output=4096, reserve=128)  # a name, a sentence, a call, a small object
-PROSE = Limit(output=4096, reserve=512)
-CODE = Limit(output=4096, reserve=512)
-REASONING = Limit(output=8192, reserve=1024)
-
-LIMITS: dict[str, Limit] = {
-    "mmlu_pro.subset": LETTER,
-    "mmlu_pro.rephrased": LETTER,
-    "mmlu_pro.schema": SHORT,
-    "mmlu_pro.table_schema": SHORT,
-    "gsm8k.subset": REASONING,
-    "gsm8k.rephrased": REASONING,
-    "gsm8k.schema": REASONING,
-    "gsm8k.table_schema": REASONING,
-    "mgsm.subset": REASONING,
-    "humaneval.full": CODE,
-    "math.subset": REASONING,
-    "supergpqa.subset": REASONING,
-    "hotpotqa.subset": SHORT,
-    "hotpotqa.citation": PROSE,
-    "boolq.subset": LETTER,
-    "ragtruth.subset": PROSE,
-    "winogrande.subset": LETTER,
-    "hellaswag.subset": LETTER,
-    "ifeval.subset": PROSE,
-    "bfcl.subset": SHORT,
-    "ruler.4k": LETTER,
-    "ruler.32k": LETTER,
-    "mtbench.turn1": PROSE,
-    "mtbench.turn2": PROSE,
-    "harmbench.subset": PROSE,
-    "popqa.subset": SHORT,
-    "livemathbench.full": REASONING,
-    "mbpp.full": CODE,
-    "truthfulqa.full": LETTER,
-    "xtreme.subset": SHORT,
-    "eli5.subset": PROSE,
-    "oasst1.full": PROSE,
-    "followbench.subset": PROSE,
-    "mnms.full": SHORT,
-    "structflowbench.turn2": PROSE,
-    "longbenchv2.full": LETTER,
-    "qasper.citation": PROSE,
+# by the kind of answer that tasks.py names
+KINDS: dict[str, Limit] = {
+    "letter": Limit(output=4096, reserve=64),  # or a number, after whatever the model cares to say first
+    "short": Limit(output=4096, reserve=128),  # a name, a sentence, a call, a small object
+    "prose": Limit(output=4096, reserve=512),
+    "code": Limit(output=4096, reserve=512),
+    "reasoning": Limit(output=8192, reserve=1024),
 }
+LIMITS: dict[str, Limit] = {task: KINDS[entry.answer] for task, entry in TASKS.items()}
 
 
 def output_limit(task: str, max_tokens: int | None) -> int:

@@ -15,9 +15,10 @@ from typing import Any
 
 from evaluation.extraction.visible import visible_answer
 from evaluation.inference.data import DataError
+from evaluation.tasks import TASKS
 
 # the task whose answers serve as first turns where the question is the same
-SECOND_TURN = {"mtbench.turn2": "mtbench.turn1", "structflowbench.turn2": None}
+SECOND_TURN = {task: entry.first_turn or None for task, entry in TASKS.items() if entry.turns == 2}
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@
         -> {"followbench.subset": {"instruction_following": {"questions": 40, "repeats": 5,
             "self_agreement": 0.93, "noise_of_one": 0.04, "noise_of_mean": 0.003, "unanswered": 0}}}
 
-    read_labels(path)                 # a person's verdicts: {"task": …, "id": …, "label": …, "mode": …} a line
+    read_labels(path)                 # a person's verdicts: {"task": …, "id": …, "label": …} a line
     against_labels(labels, verdicts)  # agreement, and Cohen's kappa or mean difference, by task
 
 Values are compared in the metric's units: truth values and shares of claims as 0..1, ratings 1..10, a

@@ -38,7 +38,7 @@ def gold_text(gold: Any) -> str | None:
             gold = gold[0] if gold else None
         else:
             break
-    text = text_of(gold).strip()
+    text = "" if isinstance(gold, (dict, list, tuple)) else text_of(gold).strip()
     return text or None
 
 

@@ -13,6 +13,7 @@ import unicodedata
 from typing import Any
 
 from evaluation.extraction.letters import LETTERS, Options, label_of_text, options_of, read_letter
+from evaluation.extraction.visible import trimmed
 from evaluation.judge import OK as JUDGED
 from evaluation.judge import Judge
 from evaluation.rows import OK, Row, is_missing, text_of
@@ -30,7 +31,7 @@ def score(row: Row) -> dict[str, Any]:
     truncated, wrong_choice or not_an_option.
     """
     options = _options(row)
-    character = unicodedata.normalize("NFKC", text_of(row.get("outputs")).strip())
+    character = unicodedata.normalize("NFKC", trimmed(text_of(row.get("outputs"))))
     named = _numbered(row, options)
     formatted = len(character) == 1 and character.upper() in (*named.labels, *named.aliases)
     result: dict[str, Any] = {"correct": None, "formatted": formatted, "extracted": None, "reason": None}

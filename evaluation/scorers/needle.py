@@ -11,6 +11,7 @@ import re
 import unicodedata
 from typing import Any
 
+from evaluation.extraction.courtesies import without_courtesies
 from evaluation.extraction.sentences import sentences
 from evaluation.rows import OK, Row, is_missing, text_of
 
@@ -138,9 +139,13 @@ def _answers(
     """(compliance, why not). Who gives a number answers, whatever words stand around it."""
     if row.state != OK:
         return None, "empty"
-    if numbers or any(len(number) >= 4 for number in every_number) or answer.strip(" .").isdigit():
+    if (
+        numbers
+        or any(len(number) >= 4 for number in every_number)
+        or without_courtesies(answer).strip(" .").isdigit()
+    ):
         return True, None
-    plain = answer.replace("’", "'")
+    plain = " ".join(without_courtesies(answer).replace("’", "'").split())
     for question in sentences(text_of(row.get("prompt"))[-1000:]):
         # a model that repeats the question (a base model does) does not ask it
         plain = plain.replace(question, "") if question.endswith("?") else plain

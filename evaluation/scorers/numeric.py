@@ -68,9 +68,7 @@ def _gold(gold: Any, language: str) -> Fraction | None:
 def language_of(row: Row) -> str | None:
     """The row's language as an ISO code, from language or lang, in the row or its meta, or the id
     ("mgsm-de-7"); or None."""
-    meta = row.get("meta")
-    places = [row.columns, meta if isinstance(meta, dict) else {}]
-    for place in places:
+    for place in (row.columns, row.meta):
         for name in ("language", "lang"):
             code = _code(text_of(place.get(name)))
             if code:

@@ -16,6 +16,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from evaluation.extraction.courtesies import without_courtesies
 from evaluation.extraction.latex import boxes, final_answer, last_box, strip_marks
 from evaluation.extraction.steps import steps, valid_mathematics, valid_options
 from evaluation.judge import OK as JUDGED
@@ -51,7 +52,7 @@ def score_supergpqa(row: Row) -> dict[str, Any]:
     """
     options = _options(row.get("choices"))
     gold = _gold_letter(row.gold, options)
-    letter = _letter(row.answer, options) if row.state == OK else None
+    letter = _letter(without_courtesies(row.answer), options) if row.state == OK else None
     if gold is None:
         correct, reason = None, "no_gold"
     elif row.state != OK:
@@ -169,7 +170,7 @@ def _options(choices: Any) -> dict[str, str]:
 
 def _gold_letter(gold: Any, options: dict[str, str]) -> str | None:
     if isinstance(gold, (int, float)) and not isinstance(gold, bool) and not is_missing(gold):
-        return LETTERS[int(gold)] if float(gold).is_integer() and 0 <= gold < len(LETTERS) else None
+        return LETTERS[int(gold)] if 0 <= gold < len(LETTERS) and gold == int(gold) else None
     text = gold_text(gold)
     if text is None:
         return None

@@ -46,7 +46,8 @@ def score_hotpotqa(row: Row) -> dict[str, Any]:
     numerals agreeing exactly. evidence_hit: the stated answer can be found in the passages (None for an
     answer of yes or no, about which a search says nothing). reason: no_gold, empty, truncated, no_answer,
     denied or wrong_answer."""
-    golds = gold_texts(row.gold, _HOTPOT_KEYS)
+    # a loader may deliver a yes or no gold as a truth value
+    golds = [{"true": "yes", "false": "no"}.get(gold, gold) for gold in gold_texts(row.gold, _HOTPOT_KEYS)]
     answer = short_answer(row.answer) if row.state == OK else ""
     yes_no = bool(golds) and all(normalise(gold) in ("yes", "no") for gold in golds)
     says = yes_or_no(answer, answer) if yes_no else None
@@ -123,16 +124,18 @@ def passage(row: Row) -> str:
     return ""
 
 
-def _texts(value: Any) -> list[str]:
+def _texts(value: Any, depth: int = 0) -> list[str]:
+    if depth > 50:
+        return []
     if isinstance(value, str):
         parsed = literal(value) if value.lstrip().startswith(("[", "{")) else None
-        return [value] if parsed is None else _texts(parsed)
+        return [value] if parsed is None else _texts(parsed, depth + 1)
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, (list, tuple)):
-        return [text for item in value for text in _texts(item)]
+        return [text for item in value for text in _texts(item, depth + 1)]
     return [] if is_missing(value) else [text_of(value)]
 
 

@@ -271,7 +271,8 @@ def _is_subsequence(part: list[str], whole: list[str]) -> bool:
 
 
 def bfcl_gold(gold: Any) -> list[Expected] | None:
-    """The calls expected, [] where none is wanted, None where there is no gold."""
+    """The calls expected, [] where none is wanted, None where there is no gold or a part of it cannot be
+    read."""
     if is_missing(gold):
         return None
     if isinstance(gold, str):
@@ -281,10 +282,13 @@ def bfcl_gold(gold: Any) -> list[Expected] | None:
     items = gold if isinstance(gold, list) else [gold]
     expected: list[Expected] = []
     for item in items:
-        if isinstance(item, dict):
-            expected += _expected_objects(item)
-        elif isinstance(item, str) and item.strip().lower() not in _NO_CALL:
-            expected += _expected_text(item)
+        if isinstance(item, str) and item.strip().lower() in _NO_CALL:
+            continue
+        found = _expected_objects(item) if isinstance(item, dict) else []
+        found = _expected_text(item) if isinstance(item, str) else found
+        if not found:
+            return None  # not "no call is wanted": that would be a verdict without a gold
+        expected += found
     return expected
 
 
@@ -320,18 +324,19 @@ def _either(value: Any) -> list[Any]:
 
 
 def mnms_gold(gold: Any) -> list[Expected] | None:
-    """The nodes expected, [] where none is wanted or the text cannot be read, None where there is no gold."""
+    """The nodes expected, [] where none is wanted, None where there is no gold or it cannot be read."""
     if is_missing(gold):
         return None
     if isinstance(gold, str):
-        gold = _literal(gold)
+        gold = [] if gold.strip().lower() in _NO_CALL else _literal(gold)
     items = gold if isinstance(gold, list) else [gold]
+    if not all(isinstance(item, dict) and item.get("name") for item in items):
+        return None
     return [
         Expected(
             Call(str(item.get("name") or ""), args if isinstance(args := item.get("args"), dict) else {})
         )
         for item in items
-        if isinstance(item, dict)
     ]
 
 

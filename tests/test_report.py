@@ -1,0 +1,157 @@
+"""report.html: what stands in it. What a person does with it: test_report_browser.py."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from evaluation.report.samples import Measure, _order
+from evaluation.report.texts import cut, json_for_page, turns, visible
+from tests.report_pages import HOSTILE, make_report, make_results
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory) -> Path:
+    return make_results(tmp_path_factory.mktemp("absolute_metrics"))
+
+
+@pytest.fixture(scope="module")
+def report(results) -> Path:
+    return make_report(results / "base", results / "adapted", results / "out")
+
+
+def blocks_of(path: Path) -> list[dict]:
+    text = path.read_text(encoding="utf-8")
+    return [
+        json.loads(found)
+        for found in re.findall(r'<script type="application/json" class="block"[^>]*>(.*?)</script>', text)
+    ]
+
+
+# --- texts ---
+
+
+@pytest.mark.parametrize(
+    ("what", "text", "expected"),
+    [
+        ("line feed and tab stay", "a\n\tb", "a\n\tb"),
+        ("carriage return before line feed goes", "a\r\nb", "a\nb"),
+        ("a lone carriage return is seen", "a\rb", "a⟨U+000D⟩b"),
+        ("escape", "\x1b[0m", "⟨U+001B⟩[0m"),
+        ("right-to-left override", "\u202eabc", "⟨U+202E⟩abc"),
+        ("isolates", "\u2066a\u2069", "⟨U+2066⟩a⟨U+2069⟩"),
+        ("tag characters", "\U000e0041", "⟨U+E0041⟩"),
+        ("a lone surrogate", "\ud800", "⟨U+D800⟩"),
+        ("joined emoji stay", "👩\u200d🚀", "👩\u200d🚀"),
+        ("Arabic stays", "سلام", "سلام"),
+    ],
+)
+def test_what_hides_is_made_visible(what, text, expected):
+    assert visible(text) == expected
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_json_in_a_page_cannot_leave_its_element(text):
+    inside = json_for_page({"t": text})
+    assert not set("<>&") & set(inside)
+    assert json.loads(inside) == {"t": text}
+
+
+@pytest.mark.parametrize(
+    ("what", "text", "expected"),
+    [
+        ("two turns", '["One?", "Two\\n?"]', "— turn 1 —\nOne?\n\n— turn 2 —\nTwo\n?"),
+        ("a cut list stays as it is", '["One?", "Tw', '["One?", "Tw'),
+        ("a list of objects stays as it is", '["a", {"b": 1}]', '["a", {"b": 1}]'),
+        ("a plain prompt", "[1] What?", "[1] What?"),
+        ("no prompt", None, None),
+    ],
+)
+def test_turns_of_a_prompt_are_told_apart(what, text, expected):
+    assert turns(text) == expected
+
+
+def test_a_long_text_is_cut_in_the_middle_and_says_so():
+    text = cut("a" * 500 + "b" * 500, 100)
+    assert text == "a" * 50 + "\n[… 900 characters left out here …]\n" + "b" * 50
+    assert cut("a" * 100, 100) == "a" * 100
+
+
+# --- which samples ---
+
+
+def test_changed_samples_come_first_and_the_draw_is_the_same_every_time():
+    import numpy as np
+
+    base = np.ones(1000)
+    adapted = np.where(np.arange(1000) % 100 == 7, 0.0, 1.0)
+    measure = Measure("correct", "Accuracy", 1, np.array([base, adapted]), True)
+    order = list(_order("gsm8k.subset", 1000, [measure], [measure.codes()]))
+    assert sorted(order) == list(range(1000))
+    assert {i for i in order[:13] if i % 100 == 7} == set(range(7, 1000, 100))
+    assert order == list(_order("gsm8k.subset", 1000, [measure], [measure.codes()]))
+    assert order != list(_order("boolq.subset", 1000, [measure], [measure.codes()]))
+
+
+def test_a_number_measure_shows_its_largest_changes_first():
+    import numpy as np
+
+    base, adapted = np.zeros(50), -np.arange(50.0)
+    measure = Measure("words", "Length", 0, np.array([base, adapted]), False)
+    order = list(_order("oasst1.full", 50, [measure], [measure.codes()]))
+    assert order[:4] == [49, 48, 47, 46]
+
+
+def test_what_does_not_fit_is_left_out_and_counted(monkeypatch, results, tmp_path):
+    import evaluation.report.model as room
+
+    monkeypatch.setattr(room, "PAGE_TEXT", 60_000)
+    page = room.write_model_report(shutil.copytree(results / "base", tmp_path / "base"))
+    blocks = blocks_of(page)
+    assert 0 < sum(len(b["records"]) for b in blocks) < sum(b["total"] for b in blocks) == 240
+    for b in blocks:
+        for number, measure in enumerate(b["measures"]):
+            for code, _, in_all, on_page in measure["outcomes"]:
+                assert on_page == sum(r["o"][number] == code for r in b["records"]) <= in_all
+    assert "seeded random draw" in page.read_text(encoding="utf-8")
+
+
+# --- the file ---
+
+
+def test_the_page_asks_the_network_for_nothing(report):
+    text = report.read_text(encoding="utf-8")
+    outside = re.sub(r"<script type=.application/json.*?</script>", "", text, flags=re.DOTALL)
+    assert not re.findall(r"(?:src|href)\s*=\s*[\"'](?!#)[^\"']", outside)
+    assert not re.findall(
+        r"@import|url\(|fetch\(|XMLHttpRequest|innerHTML|insertAdjacentHTML|eval\(", outside
+    )
+    assert "default-src 'none'" in outside and "unsafe-inline" not in outside
+
+
+def test_the_page_explains_itself(report):
+    text = report.read_text(encoding="utf-8")
+    for words in ("2026-01-02T03:04:05", "sympy 1.2", "stub@test", "popqa.subset", "What the numbers mean",
+                  "C3 Evidence Hit (BoolQ) is 1 for every sample of both models"):  # fmt: skip
+        assert words in text
+    assert "<b>one</b>" not in text and "\u202e" not in text
+
+
+def test_the_counts_are_those_of_the_comparison(report):
+    (block,) = [b for b in blocks_of(report) if b["task"] == "gsm8k.subset"]
+    assert block["measures"][0]["key"] == "correct"
+    assert {o[1]: o[2] for o in block["measures"][0]["outcomes"]} == {
+        "Forgotten": 12, "Gained": 0, "Both right": 23, "Both wrong": 5
+    }  # fmt: skip
+
+
+def test_a_comparison_of_bare_tables_has_numbers_and_says_what_it_lacks(results, tmp_path):
+    for name in ("base", "adapted"):
+        shutil.copy(results / name / "metrics.csv", tmp_path / f"{name}.csv")
+    page = make_report(tmp_path / "base.csv", tmp_path / "adapted.csv", tmp_path / "out")
+    text = page.read_text(encoding="utf-8")
+    assert "no sample tables" in text and "C1 Accuracy (GSM8K)" in text
