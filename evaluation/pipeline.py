@@ -65,7 +65,8 @@ def run(options: Namespace, others: Sequence[str], stages: Sequence[str]) -> int
     check(options, forwarded, waiting, python, stages)
     steps: list[tuple[str, int]] = []
     if waiting:
-        window = shared_window(models, waiting, forwarded["run_inference"], python)
+        base_model = inference_options.base_model
+        window = shared_window(models, waiting, forwarded["run_inference"], python, base_model)
         for model in waiting:
             code = call(
                 f"inference of {model.name}",
@@ -204,13 +205,17 @@ def environment_of(python: str) -> dict[str, str]:
 
 
 def shared_window(
-    models: Sequence[Model], waiting: Sequence[Model], arguments: Sequence[str], python: str
+    models: Sequence[Model],
+    waiting: Sequence[Model],
+    arguments: Sequence[str],
+    python: str,
+    base_model: str | None = None,
 ) -> list[str]:
     """--max_model_len for all models: the smallest native window, so that no prompt is cut for one alone."""
     if any(a.split("=")[0] == "--max_model_len" for a in arguments) or len(models) == 1:
         return []
     windows = [recorded_window(m) for m in models if m not in waiting] + [
-        native_window(m, python) for m in waiting
+        native_window(m, python, base_model) for m in waiting
     ]
     known = [w for w in windows if w]
     return ["--max_model_len", str(min(known))] if known else []
@@ -221,14 +226,15 @@ def recorded_window(model: Model) -> int | None:
     return settings.get("max_model_len")
 
 
-def native_window(model: Model, python: str) -> int | None:
+def native_window(model: Model, python: str, base_model: str | None = None) -> int | None:
     """Asked of the interpreter that will load the model: it knows the hub's cache and its packages."""
     code = (
-        "import json, sys; from evaluation.inference.checkpoint import native_window, resolve; "
-        "print(json.dumps(native_window(resolve(sys.argv[1]).config)))"
+        "import json, sys; from evaluation.inference.adapter import locate; "
+        "from evaluation.inference.checkpoint import native_window; "
+        "print(json.dumps(native_window(locate(sys.argv[1], None, sys.argv[2] or None)[0].config)))"
     )
     done = subprocess.run(
-        [python, "-c", code, model_of(model)],
+        [python, "-c", code, model_of(model), base_model or ""],
         cwd=ROOT,
         env=environment_of(python),
         capture_output=True,
