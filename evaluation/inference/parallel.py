@@ -9,7 +9,8 @@
 Engines behaves as engine.Engine does, so that the parent alone writes files. vLLM's own data parallelism is
 made for servers of mixture-of-experts models and refuses dense ones offline; these processes know nothing of
 each other. A sample is handed out when an engine has room for it, so a slow engine takes fewer. An engine
-that dies is started again, and what it had in hand goes back to the head of the queue.
+that dies is started again, and what it had in hand goes back to the head of the queue; a sample that kills
+every engine is found out by being asked alone, and costs itself only.
 """
 
 from __future__ import annotations
@@ -42,7 +43,10 @@ COMMAND = (
     "-c",
     f"import sys; sys.path.insert(0, {str(ROOT)!r})\nfrom evaluation.inference.parallel import main\nmain()",
 )
-DEATHS = 3  # in a row, without an answer between them, of an engine; with one and the same sample in hand
+# a sample that was in hand at so many deaths is asked alone from then on, and given up at the next one
+SUSPECT = 2
+# so often an engine may die without an answer between; more often than one sample may kill it
+DEATHS = 4
 PATIENCE = 15.0  # seconds that an engine gets to end by itself
 
 
@@ -205,11 +209,18 @@ class Engines:
             if room and not child.told:
                 self._send(child, {"sampling": asdict(sampling)})
                 child.told = True
-            while self._queue and len(child.flying) < room:
+            while self._queue and len(child.flying) < room and not self._must_wait(child):
                 request = self._queue.popleft()
                 child.flying[request.name] = request
                 ids = request.ids.tolist()
                 self._send(child, {"name": request.name, "ids": ids, "max_tokens": request.max_tokens})
+
+    def _must_wait(self, child: _Child) -> bool:
+        """Whether the next sample, or the one in hand, is to be asked alone."""
+        if not child.flying:
+            return False
+        names = (self._queue[0].name, next(iter(child.flying)))
+        return any(self._lost[name] >= SUSPECT for name in names)
 
     def _listen(self) -> Iterator[tuple[Name, Completion | Failure]]:
         """Answers that have come, waiting at most a second for the first; looks after the dead."""
@@ -251,7 +262,7 @@ class Engines:
             yield name, Failure(**message) if "message" in message else Completion(**message)
 
     def _mourn(self, child: _Child) -> Iterator[tuple[Name, Completion | Failure]]:
-        """Takes the dead engine's work back; a sample that was in hand at three deaths is given up."""
+        """Takes the dead engine's work back, but for a sample that has seen too many engines die."""
         assert child.process
         with suppress(subprocess.TimeoutExpired):
             child.process.wait(1)  # it may have said its last word and be about to end
@@ -261,12 +272,12 @@ class Engines:
         what = "is started again" if child.deaths < DEATHS else "is given up"
         log.warning("engine %d of %d %s: %s", child.number, len(self._children), what, child.why)
         flying, child.flying = child.flying, {}
-        self._lost.update(flying)
-        kept = [request for name, request in flying.items() if self._lost[name] < DEATHS]
-        self._queue.extendleft(reversed(kept))
-        for name in flying:
-            if self._lost[name] >= DEATHS:
-                yield name, Failure(f"{DEATHS} engines died with it in hand: {child.why}")
+        for name, request in reversed(flying.items()):
+            self._lost[name] += 1
+            if self._lost[name] <= SUSPECT:
+                self._queue.appendleft(request)
+            else:
+                yield name, Failure(f"{self._lost[name]} engines died with it in hand: {child.why}")
 
     def _bury(self, child: _Child) -> int:
         """Ends whatever is left of the process and of what it started; gives its exit status."""
