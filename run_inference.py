@@ -25,16 +25,18 @@ import difflib
 import importlib.metadata
 import json
 import logging
+import os
 import platform
 import signal
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
 from evaluation.files import safe_name
 from evaluation.inference import preflight, served
+from evaluation.inference.adapter import Adapter, is_adapter, locate
 from evaluation.inference.checkpoint import (
     Checkpoint,
     ModelError,
@@ -55,6 +57,7 @@ from evaluation.inference.manifest import (
     settings_sha256,
     write_manifest,
 )
+from evaluation.inference.parallel import Place, gpu_names, places
 from evaluation.inference.preflight import window_checks
 from evaluation.inference.prompts import Chat, PromptError, prepare
 from evaluation.inference.report import (
@@ -126,7 +129,8 @@ def build_parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     add = parser.add_argument
-    add("--model", help="Hugging Face model id or local checkpoint folder")
+    add("--model", help="Hugging Face model id, local checkpoint folder, or folder of a LoRA adapter")
+    add("--base_model", help="what a LoRA adapter is loaded on (default: the base that it names)")
     add(
         "--base_url",
         metavar="URL",
@@ -153,7 +157,13 @@ def build_parser() -> argparse.ArgumentParser:
     add(
         "--tensor_parallel_size",
         type=_whole(1),
-        help="GPUs (default: all visible that the model's heads allow)",
+        help="GPUs of an engine (default: all visible that the model's heads allow)",
+    )
+    add(
+        "--data_parallel_size",
+        type=_whole(1),
+        default=1,
+        help="engines on this machine that share the work, each with its own GPUs",
     )
     add("--system_prompt", default=SYSTEM_PROMPT, help="'' for none")
     add("--chat_template", help="file with a Jinja chat template, in place of the model's")
@@ -203,8 +213,8 @@ def served_mistake(options: argparse.Namespace) -> str | None:
         return "--tokenizer: only with --base_url; a checkpoint brings its own" if options.tokenizer else None
     if not served.split(options.base_url) or "#" in options.base_url:
         return f"--base_url: not an address as http://HOST:PORT/v1: {options.base_url}"
-    if options.vllm_kwargs or options.tensor_parallel_size:
-        return "--vllm_kwargs, --tensor_parallel_size: with --base_url the server has settings of its own"
+    if options.vllm_kwargs or options.tensor_parallel_size or options.data_parallel_size > 1:
+        return "--vllm_kwargs, --…_parallel_size: with --base_url the server has settings of its own"
     if options.chat_template and not options.tokenizer:
         return "--chat_template: with --base_url the server renders with its own; --tokenizer renders here"
     return None
@@ -235,6 +245,7 @@ class Setup:
 
     options: argparse.Namespace
     checkpoint: Checkpoint
+    adapter: Adapter | None
     window: int
     folder: Path
     chat: Chat
@@ -264,7 +275,7 @@ def run(options: argparse.Namespace) -> int:
         own = left and server is None  # an engine of our own is to be started
         importing = load_vllm() if own else 0.0
         gpus = preflight.visible_gpus() if own else []
-        size = options.tensor_parallel_size or parallel_size(setup.checkpoint.config, len(gpus))
+        size = options.tensor_parallel_size or tensor_parallel_size(setup, len(gpus))
         size = size if server is None else None
         findings = machine_findings(setup, size, gpus) if own else []
         first = render(pending(works, 1), works, setup.chat, setup.window, options.max_tokens)
@@ -272,6 +283,8 @@ def run(options: argparse.Namespace) -> int:
         if server is None:
             warnings += preflight.vocabulary_warnings(setup.checkpoint, len(setup.chat.tokenizer))
         warnings += setup.notes
+        if options.base_model and not setup.adapter:
+            warnings.append(f"--base_model is not used: {options.model} is no LoRA adapter")
         if left and old and old["runs"] and old["runs"][-1]["tensor_parallel_size"] != size:
             warnings.append(f"tensor parallel size {size}, before {old['runs'][-1]['tensor_parallel_size']}")
         report = report_of(setup, size, works, first, warnings)
@@ -284,13 +297,14 @@ def run(options: argparse.Namespace) -> int:
             discard(setup.folder)
         sweep(setup.folder)
         manifest = manifest_of(setup, data_revision, warnings, first, works, old)
+        where = places_of(setup, size, gpus) if own else []
         record = record_of(setup, size, gpus, importing)
         if left:
             manifest["runs"].append(record)
         write_manifest(setup.folder, manifest)
         try:
             if left:
-                generate(works, first, setup, record, began)
+                generate(works, first, setup, record, where, began)
             record["state"] = "complete"
         except BaseException as error:
             record["state"] = f"stopped: {type(error).__name__}"
@@ -311,19 +325,40 @@ def run(options: argparse.Namespace) -> int:
 
 def set_up(options: argparse.Namespace) -> Setup:
     """Model, window, template and folder; every error that needs no task data comes from here."""
-    checkpoint = resolve(options.model, options.revision)
+    checkpoint, adapter = locate(options.model, options.revision, options.base_model)
     stop_on_errors(window_checks(checkpoint, options.max_model_len, "hf_overrides" in options.vllm_kwargs))
     window = options.max_model_len or native_window(checkpoint.config)
     folder = Path(options.output_dir) / safe_name(options.name or default_name(options.model))
     if folder_state(folder) == FOREIGN:
         raise StoreError(f"{folder} holds files that run_inference.py did not write; choose another --name")
-    tokenizer, loading = load_tokenizer(checkpoint, options)
+    tokenizer, loading = load_tokenizer(checkpoint, adapter, options)
     chat = prepare(tokenizer, options.system_prompt, options.chat_template, options.chat_template_kwargs)
     version = installed()
     # a folder where nothing is left to do may be looked at without vLLM
     known = version or (read_manifest(folder) or {}).get("settings", {}).get("vllm")
-    settings = settings_of(options, checkpoint, chat, window, known)
-    return Setup(options, checkpoint, window, folder, chat, version, settings, loading)
+    weights = f"{checkpoint.weights}+{adapter.weights}" if adapter else checkpoint.weights
+    settings = settings_of(options, weights, chat, window, known)
+    return Setup(options, checkpoint, adapter, window, folder, chat, version, settings, loading)
+
+
+def tensor_parallel_size(setup: Setup, gpus: int) -> int:
+    """The most GPUs that an engine's share of them and the model's heads allow."""
+    engines, stages = (
+        setup.options.data_parallel_size,
+        setup.options.vllm_kwargs.get("pipeline_parallel_size"),
+    )
+    stages = stages if isinstance(stages, int) and stages > 0 else 1
+    return parallel_size(setup.checkpoint.config, gpus // (engines * stages))
+
+
+def places_of(setup: Setup, size: int, gpus: list[preflight.Gpu]) -> list[Place]:
+    """One place for each engine; see parallel.places."""
+    count = setup.options.data_parallel_size
+    if count == 1:
+        return [Place({})]
+    each = size * setup.options.vllm_kwargs.get("pipeline_parallel_size", 1)
+    names = gpu_names(len(gpus), os.environ.get("CUDA_VISIBLE_DEVICES"))
+    return places(count, each, names, sorted(os.sched_getaffinity(0)))
 
 
 def set_up_served(options: argparse.Namespace) -> Setup:
@@ -349,17 +384,17 @@ def set_up_served(options: argparse.Namespace) -> Setup:
     checkpoint = Checkpoint(origin, options.revision, config, identity, None, cached=True)
     notes, loading = list(server.notes), 0.0
     if options.tokenizer:
-        tokenizer, loading = load_tokenizer(checkpoint, options)
+        tokenizer, loading = load_tokenizer(checkpoint, None, options)
         chat = prepare(tokenizer, options.system_prompt, options.chat_template, options.chat_template_kwargs)
         notes += server.check_rendered(chat)
     else:
         chat = server.prepare(options.system_prompt, options.chat_template_kwargs)
-    settings = settings_of(options, checkpoint, chat, server.window, server.version)
+    settings = settings_of(options, identity, chat, server.window, server.version)
     settings |= {"served": "token ids" if options.tokenizer else "messages"}
     if not options.tokenizer:
         settings["template"] = None  # the server's
     return Setup(
-        options, checkpoint, server.window, folder, chat, None, settings, loading, server, tuple(notes)
+        options, checkpoint, None, server.window, folder, chat, None, settings, loading, server, tuple(notes)
     )
 
 
@@ -380,6 +415,7 @@ def manifest_of(
         "model": {"given": options.model, "path": checkpoint.model, "revision": checkpoint.revision}
         if setup.server is None
         else {"given": setup.server.model, "served_at": served.shown(setup.server.url)},
+        "adapter": setup.adapter and asdict(setup.adapter),
         "settings": setup.settings,
         "settings_sha256": settings_sha256(setup.settings),
         "dataset": {"name": options.dataset, "revision": data_revision},
@@ -419,6 +455,7 @@ def record_of(setup: Setup, size: int | None, gpus: list[preflight.Gpu], importi
         "gpus": [gpu.name for gpu in gpus],
         "driver": gpus[0].driver if gpus else None,
         "tensor_parallel_size": size,
+        "data_parallel_size": setup.options.data_parallel_size,
         "engine_arguments": {} if size is None else engine_arguments(setup, size),
         "samples": 0,
         "output_tokens": 0,
@@ -453,8 +490,10 @@ def download(options: argparse.Namespace, data: dict[str, TaskData], absent: lis
         log.info("%-24s %6d rows", task, len(task_data.rows))
     if options.base_url:
         log.info("the model is the server's business; --tokenizer is fetched when it is first used")
-    elif options.model and not Path(options.model).expanduser().is_dir():
-        checkpoint = resolve(options.model, options.revision)
+    elif options.model and (
+        is_adapter(Path(options.model).expanduser()) or not Path(options.model).expanduser().is_dir()
+    ):
+        checkpoint, _ = locate(options.model, options.revision, options.base_model)
         from huggingface_hub import snapshot_download
 
         try:
@@ -469,8 +508,12 @@ def download(options: argparse.Namespace, data: dict[str, TaskData], absent: lis
     return IN_PART if absent and options.tasks else DONE
 
 
-def load_tokenizer(checkpoint: Checkpoint, options: argparse.Namespace) -> tuple[Any, float]:
-    """The tokenizer, and the seconds that the import of transformers took."""
+def load_tokenizer(
+    checkpoint: Checkpoint, adapter: Adapter | None, options: argparse.Namespace
+) -> tuple[Any, float]:
+    """The tokenizer, an adapter's own one where it has one, and the seconds that the import of transformers
+    took.
+    """
     began = time.perf_counter()
     try:
         from transformers import AutoTokenizer
@@ -480,9 +523,10 @@ def load_tokenizer(checkpoint: Checkpoint, options: argparse.Namespace) -> tuple
         ) from error
     loading = time.perf_counter() - began
     try:
+        own = adapter is not None and adapter.has_tokenizer
         tokenizer = AutoTokenizer.from_pretrained(
-            checkpoint.model,
-            revision=checkpoint.revision,
+            adapter.path if own else checkpoint.model,
+            revision=None if own else checkpoint.revision,
             trust_remote_code=bool(options.vllm_kwargs.get("trust_remote_code", False)),
         )
     except Exception as error:
@@ -495,7 +539,9 @@ def load_tokenizer(checkpoint: Checkpoint, options: argparse.Namespace) -> tuple
 
 def machine_findings(setup: Setup, size: int | None, gpus: list[preflight.Gpu]) -> list[preflight.Finding]:
     version, kwargs = setup.version or "", setup.options.vllm_kwargs
-    found = preflight.machine_checks(setup.checkpoint, setup.window, size, gpus, version, kwargs)
+    engines = setup.options.data_parallel_size
+    found = preflight.parallel_checks(setup.checkpoint.config, size, engines, len(gpus), version, kwargs)
+    found += preflight.machine_checks(setup.checkpoint, setup.window, size, gpus, version, kwargs)
     found += preflight.disk_checks(setup.checkpoint, setup.folder, preflight.hub_cache())
     unknown = unknown_arguments(kwargs) if kwargs else []
     if unknown:

@@ -33,7 +33,7 @@ from evaluation.inference.served import name_of, split
 
 ROOT = Path(__file__).resolve().parent.parent
 # options of run_inference.py that only a checkpoint, or only a served model, can follow
-CHECKPOINT_ONLY = ("--vllm_kwargs", "--tensor_parallel_size")
+CHECKPOINT_ONLY = ("--vllm_kwargs", "--tensor_parallel_size", "--data_parallel_size", "--base_model")
 SERVED_ONLY = ("--tokenizer",)
 # from best to worst, for "ends with the worst code": done, inconclusive, incomplete, regression, error
 SEVERITY = (0, 3, 4, 2, 1)
@@ -77,7 +77,8 @@ def run(options: Namespace, others: Sequence[str], stages: Sequence[str]) -> int
     check(options, forwarded, shares, waiting, python, stages)
     steps: list[tuple[str, int]] = []
     if waiting:
-        window = shared_window(models, waiting, forwarded["run_inference"], python)
+        base_model = inference_options.base_model
+        window = shared_window(models, waiting, forwarded["run_inference"], python, base_model)
         for model in waiting:
             code = call(
                 f"inference of {model.name}",
@@ -250,13 +251,17 @@ def environment_of(python: str) -> dict[str, str]:
 
 
 def shared_window(
-    models: Sequence[Model], waiting: Sequence[Model], arguments: Sequence[str], python: str
+    models: Sequence[Model],
+    waiting: Sequence[Model],
+    arguments: Sequence[str],
+    python: str,
+    base_model: str | None = None,
 ) -> list[str]:
     """--max_model_len for all models: the smallest native window, so that no prompt is cut for one alone."""
     if any(a.split("=")[0] == "--max_model_len" for a in arguments) or len(models) == 1:
         return []
     windows = [recorded_window(m) for m in models if m not in waiting] + [
-        native_window(m, python) for m in waiting
+        native_window(m, python, base_model) for m in waiting
     ]
     known = [w for w in windows if w]
     return ["--max_model_len", str(min(known))] if known else []
@@ -267,7 +272,7 @@ def recorded_window(model: Model) -> int | None:
     return settings.get("max_model_len")
 
 
-def native_window(model: Model, python: str) -> int | None:
+def native_window(model: Model, python: str, base_model: str | None = None) -> int | None:
     """Asked of the interpreter that will load the model: it knows the hub's cache and its packages."""
     if address := address_of(model):
         code = (
@@ -277,10 +282,11 @@ def native_window(model: Model, python: str) -> int | None:
         arguments = [address[0], address[1] or ""]
     else:
         code = (
-            "import json, sys; from evaluation.inference.checkpoint import native_window, resolve; "
-            "print(json.dumps(native_window(resolve(sys.argv[1]).config)))"
+            "import json, sys; from evaluation.inference.adapter import locate; "
+            "from evaluation.inference.checkpoint import native_window; "
+            "print(json.dumps(native_window(locate(sys.argv[1], None, sys.argv[2] or None)[0].config)))"
         )
-        arguments = [model_of(model)]
+        arguments = [model_of(model), base_model or ""]
     done = subprocess.run(
         [python, "-c", code, *arguments],
         cwd=ROOT,
