@@ -4,6 +4,7 @@
     python run_captrack.py --base demo-base --adapted demo-adapted
     python run_captrack.py --base org/model --adapted ./sft ./dpo --inference_python ~/vllm/bin/python
     --limit 20
+    python run_captrack.py --base http://127.0.0.1:8000/v1 --adapted http://127.0.0.1:8001/v1#my-model
 
 Calls run_inference.py, compute_metrics.py and compare_models.py as processes. Their options may be given
 here as well; what none of the three but run_inference.py knows goes there.
@@ -21,7 +22,12 @@ STAGES = ("inference", "metrics", "compare")
 def build_parser() -> Parser:
     parser = Parser(prog="run_captrack.py", description=__doc__)
     add = parser.add_argument
-    add("--base", required=True, metavar="MODEL", help="hub id, checkpoint folder, or a folder of responses")
+    add(
+        "--base",
+        required=True,
+        metavar="MODEL",
+        help="hub id, checkpoint folder, folder of responses, or URL#NAME",
+    )
     add("--adapted", required=True, nargs="+", metavar="MODEL", help="one or more, as --base")
     add("--inference_python", metavar="PYTHON", help="the python of the vLLM environment")
     add("--base_name", metavar="NAME", help="folder and display name (default: made from --base)")

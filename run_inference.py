@@ -4,11 +4,17 @@
     python run_inference.py --model ORG/MODEL
     python run_inference.py --model checkpoints/mine --name mine --limit 20
     python run_inference.py --model ORG/MODEL --check            # everything but the generation
+    python run_inference.py --base_url http://127.0.0.1:8000/v1  # a server that speaks OpenAI's protocol
     python run_inference.py --model ORG/MODEL --download_only    # for a node without network
 
 Responses go to model_responses/NAME/TASK.jsonl, what made them to model_responses/NAME/run.json. The same
 command again goes on where it stopped. Exit codes: 0 every response is there; 1 nothing was done (one line
 says why) or it was stopped; 4 done in part.
+
+With --base_url the model is served by somebody (vllm serve, a router, a vendor); no vLLM is needed here.
+The server renders the prompts. With --tokenizer they are rendered, and cut, here, and go to /v1/completions
+as token ids: the very prompts of an offline run. A key is taken from CAPTRACK_INFERENCE_API_KEY. Start vllm
+serve with --generation-config vllm, else a limit in the checkpoint's generation_config.json may end answers.
 """
 
 from __future__ import annotations
@@ -19,16 +25,18 @@ import difflib
 import importlib.metadata
 import json
 import logging
+import os
 import platform
 import signal
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
 from evaluation.files import safe_name
-from evaluation.inference import preflight
+from evaluation.inference import preflight, served
+from evaluation.inference.adapter import Adapter, is_adapter, locate
 from evaluation.inference.checkpoint import (
     Checkpoint,
     ModelError,
@@ -49,6 +57,7 @@ from evaluation.inference.manifest import (
     settings_sha256,
     write_manifest,
 )
+from evaluation.inference.parallel import Place, gpu_names, places
 from evaluation.inference.preflight import window_checks
 from evaluation.inference.prompts import Chat, PromptError, prepare
 from evaluation.inference.report import (
@@ -120,7 +129,18 @@ def build_parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     add = parser.add_argument
-    add("--model", help="Hugging Face model id or local checkpoint folder")
+    add("--model", help="Hugging Face model id, local checkpoint folder, or folder of a LoRA adapter")
+    add("--base_model", help="what a LoRA adapter is loaded on (default: the base that it names)")
+    add(
+        "--base_url",
+        metavar="URL",
+        help="a server's address, http://HOST:PORT/v1; --model names what it serves",
+    )
+    add(
+        "--tokenizer",
+        metavar="MODEL",
+        help="with --base_url: render the prompts here, with this one's template",
+    )
     add("--revision", help="commit, branch or tag of a hub model")
     add("--name", help="folder name of the responses (default: made from the model's)")
     add("--tasks", nargs="+", metavar="TASK", help="only these tasks (default: all that the data has)")
@@ -137,7 +157,13 @@ def build_parser() -> argparse.ArgumentParser:
     add(
         "--tensor_parallel_size",
         type=_whole(1),
-        help="GPUs (default: all visible that the model's heads allow)",
+        help="GPUs of an engine (default: all visible that the model's heads allow)",
+    )
+    add(
+        "--data_parallel_size",
+        type=_whole(1),
+        default=1,
+        help="engines on this machine that share the work, each with its own GPUs",
     )
     add("--system_prompt", default=SYSTEM_PROMPT, help="'' for none")
     add("--chat_template", help="file with a Jinja chat template, in place of the model's")
@@ -157,8 +183,10 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
     """Checked options. A mistake ends the process with one line and exit code 1."""
     parser = build_parser()
     options = parser.parse_args(argv)
-    if not options.model and not options.download_only:
+    if not options.model and not options.download_only and not options.base_url:
         parser.error("--model is missing")
+    if mistake := served_mistake(options):
+        parser.error(mistake)
     options.tasks = [name for given in options.tasks or () for name in given.split(",") if name] or None
     by_name = {name.replace(".", "_"): name for name in TASKS}
     for number, task in enumerate(options.tasks or ()):
@@ -177,6 +205,19 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
             parser.error(f"--chat_template: no such file: {path}")
         options.chat_template = path.read_text(encoding="utf-8")
     return options
+
+
+def served_mistake(options: argparse.Namespace) -> str | None:
+    """What does not go together with --base_url, or without it."""
+    if not options.base_url:
+        return "--tokenizer: only with --base_url; a checkpoint brings its own" if options.tokenizer else None
+    if not served.split(options.base_url) or "#" in options.base_url:
+        return f"--base_url: not an address as http://HOST:PORT/v1: {options.base_url}"
+    if options.vllm_kwargs or options.tensor_parallel_size or options.data_parallel_size > 1:
+        return "--vllm_kwargs, --…_parallel_size: with --base_url the server has settings of its own"
+    if options.chat_template and not options.tokenizer:
+        return "--chat_template: with --base_url the server renders with its own; --tokenizer renders here"
+    return None
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -199,17 +240,20 @@ def main(argv: list[str] | None = None) -> int:
 @dataclass(frozen=True)
 class Setup:
     """What a run is made of, known before a single row is rendered. version: vLLM's, None where it is not
-    here.
+    here. server: in place of an engine of our own.
     """
 
     options: argparse.Namespace
     checkpoint: Checkpoint
+    adapter: Adapter | None
     window: int
     folder: Path
     chat: Chat
     version: str | None
     settings: dict[str, Any]
     loading: float
+    server: served.Engine | None = None
+    notes: tuple[str, ...] = ()
 
 
 def run(options: argparse.Namespace) -> int:
@@ -218,22 +262,29 @@ def run(options: argparse.Namespace) -> int:
     data, absent, data_revision = load_data(options)
     if options.download_only:
         return download(options, data, absent)
-    setup = set_up(options)
+    setup = set_up_served(options) if options.base_url else set_up(options)
+    server = setup.server
     with locked(setup.folder, options.check):
         old = take_over(setup.folder, setup.settings, data, options.overwrite)
         works = plan(data, setup.folder, settings_sha256(setup.settings), options.limit, options.max_tokens)
         left = sum(len(work.pending()) for work in works.values())
-        if left and setup.version is None:
+        if left and setup.version is None and server is None:
             raise EngineError(
                 "vLLM is not installed in this environment (environment-inference.yml makes one)"
             )
-        importing = load_vllm() if left else 0.0
-        gpus = preflight.visible_gpus() if left else []
-        size = options.tensor_parallel_size or parallel_size(setup.checkpoint.config, len(gpus))
-        findings = machine_findings(setup, size, gpus) if left else []
+        own = left and server is None  # an engine of our own is to be started
+        importing = load_vllm() if own else 0.0
+        gpus = preflight.visible_gpus() if own else []
+        size = options.tensor_parallel_size or tensor_parallel_size(setup, len(gpus))
+        size = size if server is None else None
+        findings = machine_findings(setup, size, gpus) if own else []
         first = render(pending(works, 1), works, setup.chat, setup.window, options.max_tokens)
         warnings = warnings_of(setup.chat, findings, works, first, absent)
-        warnings += preflight.vocabulary_warnings(setup.checkpoint, len(setup.chat.tokenizer))
+        if server is None:
+            warnings += preflight.vocabulary_warnings(setup.checkpoint, len(setup.chat.tokenizer))
+        warnings += setup.notes
+        if options.base_model and not setup.adapter:
+            warnings.append(f"--base_model is not used: {options.model} is no LoRA adapter")
         if left and old and old["runs"] and old["runs"][-1]["tensor_parallel_size"] != size:
             warnings.append(f"tensor parallel size {size}, before {old['runs'][-1]['tensor_parallel_size']}")
         report = report_of(setup, size, works, first, warnings)
@@ -246,18 +297,22 @@ def run(options: argparse.Namespace) -> int:
             discard(setup.folder)
         sweep(setup.folder)
         manifest = manifest_of(setup, data_revision, warnings, first, works, old)
+        where = places_of(setup, size, gpus) if own else []
         record = record_of(setup, size, gpus, importing)
         if left:
             manifest["runs"].append(record)
         write_manifest(setup.folder, manifest)
         try:
             if left:
-                generate(works, first, setup, record, began)
+                generate(works, first, setup, record, where, began)
             record["state"] = "complete"
         except BaseException as error:
             record["state"] = f"stopped: {type(error).__name__}"
             raise
         finally:
+            if server is not None:
+                record["server"] = server.record()
+                server.close()
             for work in works.values():
                 work.store.close()
                 if work.complete() or (work.failed and record["state"] == "complete"):
@@ -270,19 +325,77 @@ def run(options: argparse.Namespace) -> int:
 
 def set_up(options: argparse.Namespace) -> Setup:
     """Model, window, template and folder; every error that needs no task data comes from here."""
-    checkpoint = resolve(options.model, options.revision)
+    checkpoint, adapter = locate(options.model, options.revision, options.base_model)
     stop_on_errors(window_checks(checkpoint, options.max_model_len, "hf_overrides" in options.vllm_kwargs))
     window = options.max_model_len or native_window(checkpoint.config)
     folder = Path(options.output_dir) / safe_name(options.name or default_name(options.model))
     if folder_state(folder) == FOREIGN:
         raise StoreError(f"{folder} holds files that run_inference.py did not write; choose another --name")
-    tokenizer, loading = load_tokenizer(checkpoint, options)
+    tokenizer, loading = load_tokenizer(checkpoint, adapter, options)
     chat = prepare(tokenizer, options.system_prompt, options.chat_template, options.chat_template_kwargs)
     version = installed()
     # a folder where nothing is left to do may be looked at without vLLM
     known = version or (read_manifest(folder) or {}).get("settings", {}).get("vllm")
-    settings = settings_of(options, checkpoint, chat, window, known)
-    return Setup(options, checkpoint, window, folder, chat, version, settings, loading)
+    weights = f"{checkpoint.weights}+{adapter.weights}" if adapter else checkpoint.weights
+    settings = settings_of(options, weights, chat, window, known)
+    return Setup(options, checkpoint, adapter, window, folder, chat, version, settings, loading)
+
+
+def tensor_parallel_size(setup: Setup, gpus: int) -> int:
+    """The most GPUs that an engine's share of them and the model's heads allow."""
+    engines, stages = (
+        setup.options.data_parallel_size,
+        setup.options.vllm_kwargs.get("pipeline_parallel_size"),
+    )
+    stages = stages if isinstance(stages, int) and stages > 0 else 1
+    return parallel_size(setup.checkpoint.config, gpus // (engines * stages))
+
+
+def places_of(setup: Setup, size: int, gpus: list[preflight.Gpu]) -> list[Place]:
+    """One place for each engine; see parallel.places."""
+    count = setup.options.data_parallel_size
+    if count == 1:
+        return [Place({})]
+    each = size * setup.options.vllm_kwargs.get("pipeline_parallel_size", 1)
+    names = gpu_names(len(gpus), os.environ.get("CUDA_VISIBLE_DEVICES"))
+    return places(count, each, names, sorted(os.sched_getaffinity(0)))
+
+
+def set_up_served(options: argparse.Namespace) -> Setup:
+    """As set_up, of a model that somebody serves; EngineError where the server does not answer as it
+    should.
+    """
+    server = served.Engine(options.base_url, options.model)
+    options.model = server.model
+    name = options.name or served.name_of(f"{server.url}#{server.model}")
+    folder = Path(options.output_dir) / safe_name(name)
+    if folder_state(folder) == FOREIGN:
+        raise StoreError(f"{folder} holds files that run_inference.py did not write; choose another --name")
+    server.window = options.max_model_len or server.limit or 0
+    if not server.window:
+        raise EngineError(f"{served.shown(server.url)} names no context length: give --max_model_len")
+    if server.window > (server.limit or server.window):
+        raise EngineError(
+            f"--max_model_len {server.window} is more than the server's window of {server.limit}"
+        )
+    identity = f"served:{server.model}" + (f" ({server.root})" if server.root else "")
+    config = {"max_position_embeddings": server.limit or server.window}
+    origin = options.tokenizer or server.model
+    checkpoint = Checkpoint(origin, options.revision, config, identity, None, cached=True)
+    notes, loading = list(server.notes), 0.0
+    if options.tokenizer:
+        tokenizer, loading = load_tokenizer(checkpoint, None, options)
+        chat = prepare(tokenizer, options.system_prompt, options.chat_template, options.chat_template_kwargs)
+        notes += server.check_rendered(chat)
+    else:
+        chat = server.prepare(options.system_prompt, options.chat_template_kwargs)
+    settings = settings_of(options, identity, chat, server.window, server.version)
+    settings |= {"served": "token ids" if options.tokenizer else "messages"}
+    if not options.tokenizer:
+        settings["template"] = None  # the server's
+    return Setup(
+        options, checkpoint, None, server.window, folder, chat, None, settings, loading, server, tuple(notes)
+    )
 
 
 def manifest_of(
@@ -299,12 +412,16 @@ def manifest_of(
     checkpoint, options = setup.checkpoint, setup.options
     return {
         "name": setup.folder.name,
-        "model": {"given": options.model, "path": checkpoint.model, "revision": checkpoint.revision},
+        "model": {"given": options.model, "path": checkpoint.model, "revision": checkpoint.revision}
+        if setup.server is None
+        else {"given": setup.server.model, "served_at": served.shown(setup.server.url)},
+        "adapter": setup.adapter and asdict(setup.adapter),
         "settings": setup.settings,
         "settings_sha256": settings_sha256(setup.settings),
         "dataset": {"name": options.dataset, "revision": data_revision},
         "system_role": "merged into the user turn" if setup.chat.merged else "own",
-        "bos": {"id": setup.chat.tokenizer.bos_token_id, "added": setup.chat.add_bos},
+        "bos": {"id": getattr(setup.chat.tokenizer, "bos_token_id", None), "added": setup.chat.add_bos},
+        "rendered": rendered_by(setup),
         "warnings": list(dict.fromkeys([*old.get("warnings", []), *warnings])),
         "first_prompt": old.get("first_prompt") or first_prompt(first),
         "tasks": old.get("tasks", {}) | entries,
@@ -312,7 +429,19 @@ def manifest_of(
     }
 
 
-def record_of(setup: Setup, size: int, gpus: list[preflight.Gpu], importing: float) -> dict[str, Any]:
+def rendered_by(setup: Setup) -> str:
+    """Who made prompts of messages, and what that means for those that do not fit."""
+    if setup.server is None:
+        return "here"
+    if setup.options.tokenizer:
+        return f"here, with the tokenizer of {setup.options.tokenizer}; sent as token ids"
+    return (
+        "by the server, with its own template; a prompt that does not fit loses characters of its longest"
+        " message's middle, truncated_tokens is an estimate"
+    )
+
+
+def record_of(setup: Setup, size: int | None, gpus: list[preflight.Gpu], importing: float) -> dict[str, Any]:
     """One entry of run.json's "runs"; generate() adds what was done and how long it took."""
     return {
         "started": now(),
@@ -326,7 +455,8 @@ def record_of(setup: Setup, size: int, gpus: list[preflight.Gpu], importing: flo
         "gpus": [gpu.name for gpu in gpus],
         "driver": gpus[0].driver if gpus else None,
         "tensor_parallel_size": size,
-        "engine_arguments": engine_arguments(setup, size),
+        "data_parallel_size": setup.options.data_parallel_size,
+        "engine_arguments": {} if size is None else engine_arguments(setup, size),
         "samples": 0,
         "output_tokens": 0,
         "import_seconds": round(importing + setup.loading, 3),
@@ -358,8 +488,12 @@ def load_data(options: argparse.Namespace) -> tuple[dict[str, TaskData], list[st
 def download(options: argparse.Namespace, data: dict[str, TaskData], absent: list[str]) -> int:
     for task, task_data in data.items():
         log.info("%-24s %6d rows", task, len(task_data.rows))
-    if options.model and not Path(options.model).expanduser().is_dir():
-        checkpoint = resolve(options.model, options.revision)
+    if options.base_url:
+        log.info("the model is the server's business; --tokenizer is fetched when it is first used")
+    elif options.model and (
+        is_adapter(Path(options.model).expanduser()) or not Path(options.model).expanduser().is_dir()
+    ):
+        checkpoint, _ = locate(options.model, options.revision, options.base_model)
         from huggingface_hub import snapshot_download
 
         try:
@@ -374,8 +508,12 @@ def download(options: argparse.Namespace, data: dict[str, TaskData], absent: lis
     return IN_PART if absent and options.tasks else DONE
 
 
-def load_tokenizer(checkpoint: Checkpoint, options: argparse.Namespace) -> tuple[Any, float]:
-    """The tokenizer, and the seconds that the import of transformers took."""
+def load_tokenizer(
+    checkpoint: Checkpoint, adapter: Adapter | None, options: argparse.Namespace
+) -> tuple[Any, float]:
+    """The tokenizer, an adapter's own one where it has one, and the seconds that the import of transformers
+    took.
+    """
     began = time.perf_counter()
     try:
         from transformers import AutoTokenizer
@@ -385,9 +523,10 @@ def load_tokenizer(checkpoint: Checkpoint, options: argparse.Namespace) -> tuple
         ) from error
     loading = time.perf_counter() - began
     try:
+        own = adapter is not None and adapter.has_tokenizer
         tokenizer = AutoTokenizer.from_pretrained(
-            checkpoint.model,
-            revision=checkpoint.revision,
+            adapter.path if own else checkpoint.model,
+            revision=None if own else checkpoint.revision,
             trust_remote_code=bool(options.vllm_kwargs.get("trust_remote_code", False)),
         )
     except Exception as error:
@@ -398,9 +537,11 @@ def load_tokenizer(checkpoint: Checkpoint, options: argparse.Namespace) -> tuple
     return tokenizer, loading
 
 
-def machine_findings(setup: Setup, size: int, gpus: list[preflight.Gpu]) -> list[preflight.Finding]:
+def machine_findings(setup: Setup, size: int | None, gpus: list[preflight.Gpu]) -> list[preflight.Finding]:
     version, kwargs = setup.version or "", setup.options.vllm_kwargs
-    found = preflight.machine_checks(setup.checkpoint, setup.window, size, gpus, version, kwargs)
+    engines = setup.options.data_parallel_size
+    found = preflight.parallel_checks(setup.checkpoint.config, size, engines, len(gpus), version, kwargs)
+    found += preflight.machine_checks(setup.checkpoint, setup.window, size, gpus, version, kwargs)
     found += preflight.disk_checks(setup.checkpoint, setup.folder, preflight.hub_cache())
     unknown = unknown_arguments(kwargs) if kwargs else []
     if unknown:

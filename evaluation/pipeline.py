@@ -29,8 +29,12 @@ from evaluation.inference.manifest import (
     missing_by_count,
     read_manifest,
 )
+from evaluation.inference.served import name_of, split
 
 ROOT = Path(__file__).resolve().parent.parent
+# options of run_inference.py that only a checkpoint, or only a served model, can follow
+CHECKPOINT_ONLY = ("--vllm_kwargs", "--tensor_parallel_size", "--data_parallel_size", "--base_model")
+SERVED_ONLY = ("--tokenizer",)
 # from best to worst, for "ends with the worst code": done, inconclusive, incomplete, regression, error
 SEVERITY = (0, 3, 4, 2, 1)
 
@@ -58,23 +62,29 @@ def run(options: Namespace, others: Sequence[str], stages: Sequence[str]) -> int
     parser = run_inference.build_parser()
     parser.prog = "run_captrack.py"
     inference_options = parser.parse_args(["--model", "-", *forwarded["run_inference"]])
+    if inference_options.base_url:
+        raise UsageError(
+            "--base_url belongs to run_inference.py; here an address is given as a model: --base URL#NAME."
+        )
     models = plan_models(options)
+    shares = {model.name: inference_options_of(model, models, forwarded["run_inference"]) for model in models}
     if "compare" in stages:
         check_comparison(options, models, forwarded["compare_models"])
     waiting = []
     if "inference" in stages:
         waiting = [m for m in models if needs_inference(m, options, inference_options)]
     python = inference_python(options, waiting) if waiting else ""
-    check(options, forwarded, waiting, python, stages)
+    check(options, forwarded, shares, waiting, python, stages)
     steps: list[tuple[str, int]] = []
     if waiting:
-        window = shared_window(models, waiting, forwarded["run_inference"], python)
+        base_model = inference_options.base_model
+        window = shared_window(models, waiting, forwarded["run_inference"], python, base_model)
         for model in waiting:
             code = call(
                 f"inference of {model.name}",
-                [python, "run_inference.py", "--model", model_of(model), "--name", model.name],
+                [python, "run_inference.py", *model_options(model), "--name", model.name],
                 ["--output_dir", options.responses_dir, *tasks_of(options), *window],
-                forwarded["run_inference"],
+                shares[model.name],
                 environment=environment_of(python),
             )
             steps.append((f"inference of {model.name}", code))
@@ -150,7 +160,7 @@ def plan_models(options: Namespace) -> list[Model]:
     models: list[Model] = []
     for role, source, given in wanted:
         known = not Path(source).is_absolute() and (responses / source).is_dir()
-        name = given or (source if known else default_name(source))
+        name = given or (source if known else name_of(source) if split(source) else default_name(source))
         if any(name == model.name for model in models):
             raise UsageError(
                 f"two models would be called {name!r}. Give them names with --base_name and --adapted_names."
@@ -183,8 +193,40 @@ def model_of(model: Model) -> str:
     return str(made_of.get("path") or made_of.get("given") or model.source)
 
 
+def address_of(model: Model) -> tuple[str, str | None] | None:
+    """(URL, served name) of http://host:8000/v1#name, or of a folder of ours that was made from a server."""
+    if model.state == OURS and not split(model.source):
+        made_of = (read_manifest(model.responses) or {}).get("model") or {}
+        return (made_of["served_at"], made_of["given"]) if "served_at" in made_of else None
+    return split(model.source)
+
+
+def model_options(model: Model) -> list[str]:
+    """How run_inference.py is told the model."""
+    if address := address_of(model):
+        url, name = address
+        return ["--base_url", url, *(["--model", name] if name else [])]
+    return ["--model", model_of(model)]
+
+
+def inference_options_of(model: Model, models: Sequence[Model], words: Sequence[str]) -> list[str]:
+    """The words without the options that are meant for models of the other kind, where there are such."""
+    served = address_of(model) is not None
+    if all((address_of(other) is not None) == served for other in models):
+        return list(words)
+    others, kept, dropped = CHECKPOINT_ONLY if served else SERVED_ONLY, [], False
+    for word in words:
+        if word.startswith("--"):
+            dropped = word.split("=", 1)[0] in others
+        if not dropped:
+            kept.append(word)
+    return kept
+
+
 def inference_python(options: Namespace, waiting: Sequence[Model]) -> str:
-    """The interpreter that has vLLM; raises UsageError that names the way out where there is none."""
+    """The interpreter that has vLLM, for served models alone this one; raises UsageError that names the way
+    out where there is none.
+    """
     if options.inference_python:
         path = Path(options.inference_python).expanduser()
         if not path.is_file() or not os.access(path, os.X_OK):
@@ -192,7 +234,7 @@ def inference_python(options: Namespace, waiting: Sequence[Model]) -> str:
         return str(path)
     from importlib.util import find_spec
 
-    if find_spec("vllm"):
+    if find_spec("vllm") or all(address_of(model) for model in waiting):
         return sys.executable
     names = ", ".join(model.name for model in waiting)
     raise UsageError(
@@ -209,13 +251,17 @@ def environment_of(python: str) -> dict[str, str]:
 
 
 def shared_window(
-    models: Sequence[Model], waiting: Sequence[Model], arguments: Sequence[str], python: str
+    models: Sequence[Model],
+    waiting: Sequence[Model],
+    arguments: Sequence[str],
+    python: str,
+    base_model: str | None = None,
 ) -> list[str]:
     """--max_model_len for all models: the smallest native window, so that no prompt is cut for one alone."""
     if any(a.split("=")[0] == "--max_model_len" for a in arguments) or len(models) == 1:
         return []
     windows = [recorded_window(m) for m in models if m not in waiting] + [
-        native_window(m, python) for m in waiting
+        native_window(m, python, base_model) for m in waiting
     ]
     known = [w for w in windows if w]
     return ["--max_model_len", str(min(known))] if known else []
@@ -226,14 +272,23 @@ def recorded_window(model: Model) -> int | None:
     return settings.get("max_model_len")
 
 
-def native_window(model: Model, python: str) -> int | None:
+def native_window(model: Model, python: str, base_model: str | None = None) -> int | None:
     """Asked of the interpreter that will load the model: it knows the hub's cache and its packages."""
-    code = (
-        "import json, sys; from evaluation.inference.checkpoint import native_window, resolve; "
-        "print(json.dumps(native_window(resolve(sys.argv[1]).config)))"
-    )
+    if address := address_of(model):
+        code = (
+            "import json, sys; from evaluation.inference.served import Engine; "
+            "print(json.dumps(Engine(sys.argv[1], sys.argv[2] or None).limit))"
+        )
+        arguments = [address[0], address[1] or ""]
+    else:
+        code = (
+            "import json, sys; from evaluation.inference.adapter import locate; "
+            "from evaluation.inference.checkpoint import native_window; "
+            "print(json.dumps(native_window(locate(sys.argv[1], None, sys.argv[2] or None)[0].config)))"
+        )
+        arguments = [model_of(model), base_model or ""]
     done = subprocess.run(
-        [python, "-c", code, model_of(model)],
+        [python, "-c", code, *arguments],
         cwd=ROOT,
         env=environment_of(python),
         capture_output=True,
@@ -252,6 +307,7 @@ def native_window(model: Model, python: str) -> int | None:
 def check(
     options: Namespace,
     forwarded: dict[str, list[str]],
+    shares: dict[str, list[str]],
     waiting: Sequence[Model],
     python: str,
     stages: Sequence[str],
@@ -270,9 +326,9 @@ def check(
     for model in waiting:
         code = call(
             f"check of {model.name}",
-            [python, "run_inference.py", "--model", model_of(model), "--name", model.name, "--check"],
+            [python, "run_inference.py", *model_options(model), "--name", model.name, "--check"],
             ["--output_dir", options.responses_dir, *tasks_of(options)],
-            forwarded["run_inference"],
+            shares[model.name],
             environment=environment_of(python),
         )
         if code == ERROR:

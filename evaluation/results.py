@@ -116,6 +116,14 @@ class ModelResult:
             return None
         return read_samples(self.path / "samples" / f"{task}.parquet", without=TEXT_COLUMNS)
 
+    def answers(self, task: str) -> SampleTable | None:
+        """The keys and visible answers alone. Not kept."""
+        if not self.has_samples:
+            return None
+        return read_samples(
+            self.path / "samples" / f"{task}.parquet", only=("key", "side", "by_side", "answer")
+        )
+
 
 def write_samples(path: Path, table: SampleTable, metadata: dict[str, str] | None = None) -> None:
     """Writes one task's table (Parquet, zstd). Columns of truth values stay bool, numbers become float64."""
@@ -150,8 +158,9 @@ def _clean(text: str) -> str:
         return text.encode("utf-8", "replace").decode()
 
 
-def read_samples(path: Path, without: tuple[str, ...] = ()) -> SampleTable | None:
-    """A task's table, None where the file does not exist; columns in `without` are not read.
+def read_samples(path: Path, without: tuple[str, ...] = (), only: tuple[str, ...] = ()) -> SampleTable | None:
+    """A task's table, None where the file does not exist; columns in `without`, or not in `only`, are not
+    read.
 
     Raises ResultError where it cannot be read.
     """
@@ -162,6 +171,7 @@ def read_samples(path: Path, without: tuple[str, ...] = ()) -> SampleTable | Non
     try:
         with pq.ParquetFile(path) as file:
             names = [name for name in file.schema_arrow.names if name not in without]
+            names = [name for name in names if not only or name in only]
             table = file.read(columns=names)
     except Exception as error:
         raise ResultError(f"{path}: not a sample table ({error}). Run compute_metrics.py again.") from None

@@ -15,6 +15,7 @@ import re
 import sys
 import threading
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -83,10 +84,17 @@ _BEDROCK_ERRORS = {
 class JudgeServer:
     """with JudgeServer() as server: server.url, server.requests (parsed bodies), server.count(text)."""
 
-    def __init__(self, delay: float = 0.0, log: Path | None = None, refuses: frozenset[str] = frozenset()):
+    def __init__(
+        self,
+        delay: float = 0.0,
+        log: Path | None = None,
+        refuses: frozenset[str] = frozenset(),
+        answer: Callable[[str, dict[str, Any]], Step | dict[str, Any] | None] | None = None,
+    ):
         self.delay = delay
         self.log = log
         self.refuses = refuses  # parameters that a chat model does not take
+        self.answer = answer  # (path, body) → a step, a whole JSON body, or None for the usual answer
         self.failing = 0.0  # share of requests that end in a random failure
         self.random = random.Random(7)
         self.requests: list[dict[str, Any]] = []
@@ -138,7 +146,7 @@ class JudgeServer:
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
         path = head[0].split(" ")[1]
         headers = {k.lower(): v.strip() for k, _, v in (line.partition(":") for line in head[1:] if line)}
-        body = json.loads(await reader.readexactly(int(headers.get("content-length", 0))))
+        body = json.loads(await reader.readexactly(int(headers.get("content-length", 0))) or b"{}")
         kind = "bedrock" if "/converse" in path else "gemini" if "generateContent" in path else "chat"
         text = _last_text(kind, body)
         self.requests.append({"path": path, "headers": headers, "body": body, "text": text})
@@ -150,13 +158,18 @@ class JudgeServer:
         try:
             if self.delay:
                 await asyncio.sleep(self.delay)
-            step = self._step(kind, body, text)
+            step = (self.answer and self.answer(path, body)) or self._step(kind, body, text)
             self.times[text] += 1
-            if step.wrong == "hang":
+            wrong = "" if isinstance(step, dict) else step.wrong
+            if wrong == "hang":
                 await asyncio.sleep(30)
-            if step.wrong in ("drop", "hang"):
+            if wrong in ("drop", "hang"):
                 return False
-            status, extra, payload = _payload(kind, step)
+            if isinstance(step, dict):
+                step, made = OK, json.dumps(step).encode()
+                status, extra, payload = 200, {"Content-Type": "application/json"}, made
+            else:
+                status, extra, payload = _payload(kind, step)
         finally:
             self.in_flight -= 1
         lines = [f"HTTP/1.1 {status} X", f"Content-Length: {len(payload)}"]
@@ -180,6 +193,8 @@ class JudgeServer:
 def _last_text(kind: str, body: dict[str, Any]) -> str:
     if kind == "gemini":
         return body["contents"][-1]["parts"][-1]["text"]
+    if "messages" not in body:
+        return str(body.get("prompt", ""))
     content = body["messages"][-1]["content"]
     return content if isinstance(content, str) else content[-1]["text"]
 

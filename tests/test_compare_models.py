@@ -23,6 +23,7 @@ from evaluation.comparison.analysis import Rules, compare_pair, mean_values
 from evaluation.comparison.compatibility import between_runs, differences
 from evaluation.comparison.run import ComparisonError, compare
 from evaluation.comparison.tally import tally
+from evaluation.comparison.words import footer
 from evaluation.results import ModelResult, ResultError, read_result
 from evaluation.taxonomy import CAPABILITIES, COLUMNS, DEFAULT_CATEGORIES
 
@@ -114,6 +115,31 @@ def test_rows_of_the_tree():
     assert len(dv.plan_rows(None, aggregate=False)) == len(COLUMNS)
     # columns without a row of their own are shown when somebody asks for them
     assert [p.title for p in dv.plan_rows(["W2b"])] == [c.name for c in COLUMNS if c.capability == "W2b"]
+
+
+# --- an adapted model that is its base ---
+
+
+@pytest.mark.parametrize(("changed", "said"), [(0, True), (2, True), (3, False)])
+def test_answers_that_equal_the_bases_are_told_everywhere(tmp_path, capsys, changed, said):
+    """2 of 200 answers may differ; 99 % is the limit."""
+    table = synthetic.task_table("popqa.subset", 200)
+    synthetic.write_result(tmp_path / "base", "base", {"popqa.subset": table})
+    table.columns["answer"][:changed] = ["something else"] * changed
+    table.columns["key"].reverse()  # pairs are made by key, never by position
+    for column in ("answer", *(name for name in table.columns if name not in ("key", "answer"))):
+        table.columns[column].reverse()
+    synthetic.write_result(tmp_path / "lora", "lora", {"popqa.subset": table})
+    arguments = ("--base", tmp_path / "base", "--adapted", tmp_path / "lora", "--output", tmp_path / "out")
+    assert run(*arguments) == 0
+    words = "HARDLY DIFFERS"
+    console = " ".join(capsys.readouterr().out.split())
+    summary = (tmp_path / "out" / "summary.md").read_text(encoding="utf-8")
+    pair = pair_of(tmp_path, "lora")
+    comparison = m.Comparison((pair,), (), {}, {}, True, "zero", "keep")
+    assert [words in text for text in (console, summary, " ".join(footer(comparison)))] == [said] * 3
+    if said:
+        assert f"{200 - changed} of 200 answers are the base's word for word" in console
 
 
 # --- pairs, intervals, verdicts ---

@@ -314,11 +314,7 @@ def test_the_window_is_checked_before_the_engine(asked, overrides, config, messa
     ("weights", "window", "size", "gpus", "kwargs", "message"),
     [
         pytest.param(16, 8192, 1, [H100], {}, None, id="fits"),
-        pytest.param(16, 8192, 3, [H100] * 3, {}, "do not divide", id="heads"),
         pytest.param(16, 8192, 1, [], {}, "no GPU is visible", id="no GPU"),
-        pytest.param(
-            16, 8192, 4, [H100] * 2, {}, "4 GPUs are asked for and 2 are visible", id="too few GPUs"
-        ),
         pytest.param(140, 8192, 1, [H100], {}, "do not fit", id="weights too large"),
         pytest.param(140, 8192, 2, [H100] * 2, {}, None, id="weights over two GPUs"),
         pytest.param(70, 130_000, 1, [H100], {}, "cache of one window", id="no room for the cache"),

@@ -45,6 +45,7 @@ from evaluation.comparison.model import (
     RowResult,
 )
 from evaluation.comparison.pairing import PairedTask, Units, pair_task
+from evaluation.comparison.sameness import same_in_tasks
 from evaluation.comparison.truncation import cut_shares
 from evaluation.comparison.words import points_text
 from evaluation.results import ModelResult
@@ -115,6 +116,7 @@ def compare_pair(
         differences,
         bool(tasks),
         step,
+        same_in_tasks(base[0], adapted[0], tasks),
     )
 
 

@@ -29,6 +29,7 @@ MAYBE = "maybe"  # interval excludes zero, but not after correction for many row
 NO_CHANGE, COULD_NOT_TELL, NO_SAMPLES, NO_DATA = "no proven change", "could not tell", "no samples", "no data"
 OVERALL = "ALL"  # key of the mean of the groups
 MOVED = (FORGOT, GAINED, DRIFTED, MAYBE)
+SAME = 0.99  # share of answers equal to the base's from which an adapted model is held to be the base
 
 
 @dataclass(frozen=True)
@@ -192,7 +193,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class PairResult:
-    """One adapted model against its base."""
+    """One adapted model against its base. same: (equal, compared) answers, see sameness.py."""
 
     name: str
     base_name: str
@@ -207,6 +208,13 @@ class PairResult:
     differences: tuple[Difference, ...] = ()
     has_samples: bool = False
     step: float | None = None
+    same: tuple[int, int] = (0, 0)
+
+    @property
+    def without_effect(self) -> bool:
+        """So many answers are the base's, word for word, that the model can hardly be another one."""
+        equal, compared = self.same
+        return compared > 0 and equal >= SAME * compared
 
 
 @dataclass(frozen=True)

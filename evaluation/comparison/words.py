@@ -70,6 +70,12 @@ def stamps(comparison: Comparison) -> list[str]:
         what = sorted({d.what for p in comparison.pairs for d in p.differences})
         shown = ", ".join(what[:4]) + (f" and {len(what) - 4} more" if len(what) > 4 else "")
         found.append(f"MADE DIFFERENTLY, compared all the same: {shown}.")
+    for pair in comparison.pairs:
+        if pair.without_effect:
+            found.append(
+                f"{shorten(pair.name, 60)} HARDLY DIFFERS: {pair.same[0]:,} of {pair.same[1]:,} answers are"
+                " the base's word for word. An adapter without effect, or the same weights twice?"
+            )
     missing = sorted({c for p in comparison.pairs for r in p.rows.values() for c in r.missing})
     if missing:
         effect = "counted as 0" if comparison.missing_rule == "zero" else "left out"

@@ -150,7 +150,7 @@ def _local(folder: Path) -> Checkpoint:
             f"{folder} holds no tokenizer: save the tokenizer beside the model (tokenizer.save_pretrained)"
         )
     sizes = [file.stat().st_size for file in files]
-    return Checkpoint(str(folder), None, config, _weight_hash(folder, files), sum(sizes), cached=True)
+    return Checkpoint(str(folder), None, config, weight_hash(folder, files), sum(sizes), cached=True)
 
 
 def _check_shards(folder: Path) -> None:
@@ -170,7 +170,7 @@ def _check_shards(folder: Path) -> None:
             )
 
 
-def _weight_hash(folder: Path, files: list[Path]) -> str:
+def weight_hash(folder: Path, files: list[Path]) -> str:
     """Over contents of configuration, index and tokenizer files, and over sizes and times of the weight
     files.
     """

@@ -19,6 +19,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from evaluation.inference.prompts import Unrendered
+
 QUEUED = (
     4096  # requests inside the engine at a time: more than it can batch, few enough to stay small in memory
 )
@@ -33,6 +35,8 @@ RESERVED = {
     "seed": "--seed",
     "chat_template": "--chat_template",
     "generation_config": "--temperature, --top_p, --top_k",
+    "data_parallel_size": "--data_parallel_size",
+    "enable_lora": "a LoRA adapter's folder as --model",
 }
 
 Name = tuple[str, str, int]
@@ -54,21 +58,25 @@ class Sampling:
 
 @dataclass(frozen=True)
 class Request:
+    """unrendered: in place of ids where a server renders the prompt."""
+
     name: Name
     ids: array[int]
     max_tokens: int
+    unrendered: Unrendered | None = None
 
 
 @dataclass(frozen=True)
 class Completion:
     """text: as generated, thinking included. finish_reason: "stop", or "length" where limit or window ended
-    it.
+    it. cut: tokens that a server's prompt lost beyond what was cut here, estimated.
     """
 
     text: str
     finish_reason: str
     prompt_tokens: int
     output_tokens: int
+    cut: int = 0
 
 
 @dataclass(frozen=True)
@@ -120,25 +128,41 @@ def unknown_arguments(names: Iterable[str]) -> list[str]:
 
 
 class Engine:
-    """A running vLLM. seconds: wall time spent inside vLLM so far, its start (start_seconds) included."""
+    """A running vLLM. seconds: wall time spent inside vLLM so far, its start (start_seconds) included.
 
-    def __init__(self, arguments: dict[str, Any]):
-        """arguments: of vllm.LLM. EngineError where it does not start."""
+    at_once: how many requests it batches at most.
+    """
+
+    def __init__(self, arguments: dict[str, Any], adapter: str | None = None):
+        """arguments: of vllm.LLM. adapter: folder of a LoRA adapter for every request. EngineError where it
+        does not start.
+        """
         started = time.perf_counter()
+        self._lora: Any = None
         try:
             from vllm import LLM
 
             self._llm = LLM(**arguments)
+            if adapter:
+                from vllm.lora.request import LoRARequest
+
+                # loaded at once: what vLLM refuses is refused before the first sample
+                self._lora = LoRARequest("adapter", 1, adapter)
+                self._llm.llm_engine.add_lora(self._lora)
         except Exception as error:
             raise EngineError(f"vLLM does not start: {_line(error)}") from error
         self.window: int = self._llm.llm_engine.model_config.max_model_len
+        self.at_once: int = self._llm.llm_engine.vllm_config.scheduler_config.max_num_seqs
         self.seconds = time.perf_counter() - started
         self.start_seconds = self.seconds
 
     def run(
-        self, requests: Iterable[Request], sampling: Sampling
+        self, requests: Iterable[Request | None], sampling: Sampling
     ) -> Iterator[tuple[Name, Completion | Failure]]:
-        """Answers in the order in which they are finished. EngineError where the engine itself dies."""
+        """Answers in the order in which they are finished. EngineError where the engine itself dies.
+
+        requests: None stands for "none for now, ask again after a step".
+        """
         from vllm import SamplingParams
         from vllm.inputs import tokens_input
         from vllm.sampling_params import RequestOutputKind
@@ -162,7 +186,8 @@ class Engine:
                     )
                     number += 1
                     try:
-                        engine.add_request(str(number), tokens_input(request.ids.tolist()), params)
+                        prompt = tokens_input(request.ids.tolist())
+                        engine.add_request(str(number), prompt, params, lora_request=self._lora)
                         running[str(number)] = request.name
                     except Exception as error:
                         if type(error).__name__ != "VLLMValidationError" and not isinstance(

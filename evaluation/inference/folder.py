@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from evaluation.inference.checkpoint import Checkpoint
 from evaluation.inference.data import TaskData
 from evaluation.inference.manifest import Manifest, differences, own_files, read_manifest
 from evaluation.inference.prompts import Chat
@@ -27,6 +26,13 @@ RESOURCES = {
     "max_num_batched_tokens",
     "pipeline_parallel_size",
     "distributed_executor_backend",
+    "nnodes",
+    "node_rank",
+    "master_addr",
+    "master_port",
+    "max_lora_rank",
+    "max_loras",
+    "fully_sharded_loras",
     "download_dir",
     "load_format",
     "cpu_offload_gb",
@@ -36,11 +42,14 @@ RESOURCES = {
 
 
 def settings_of(
-    options: argparse.Namespace, checkpoint: Checkpoint, chat: Chat, window: int, version: str | None
+    options: argparse.Namespace, weights: str, chat: Chat, window: int, version: str | None
 ) -> dict[str, Any]:
-    """Everything that decides an answer beside the row itself; a folder holds answers of one such set."""
+    """Everything that decides an answer beside the row itself; a folder holds answers of one such set.
+
+    weights: what names the weights of checkpoint and adapter.
+    """
     return {
-        "weights": checkpoint.weights,
+        "weights": weights,
         "template": hashlib.sha256(chat.template.encode()).hexdigest()[:16],
         "chat_template_kwargs": options.chat_template_kwargs,
         "system_prompt": options.system_prompt,

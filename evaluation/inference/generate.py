@@ -1,4 +1,4 @@
-"""Both passes through one engine: first turns, then the second turns with the model's own first answers.
+"""Both passes through one engine or several: first turns, then second turns with the model's own answers.
 
 Each finished sample is on disk before the engine's next step, each finished task is a whole file at once.
 """
@@ -9,7 +9,9 @@ import logging
 import time
 from typing import Any
 
+from evaluation.inference import served
 from evaluation.inference.engine import Completion, Engine, EngineError, Sampling
+from evaluation.inference.parallel import Engines, Place
 from evaluation.inference.report import cut_warnings
 from evaluation.inference.work import Rendered, Work, pending, render
 
@@ -28,19 +30,48 @@ def engine_arguments(setup: Any, size: int) -> dict[str, Any]:
         "seed": options.seed,
         # the model's own sampling defaults, among them a cap on the output, must not leak in
         "generation_config": "vllm",
+        **(setup.adapter.arguments() if setup.adapter else {}),
         **options.vllm_kwargs,
     }
 
 
 def generate(
-    works: dict[str, Work], first: list[Rendered], setup: Any, record: dict[str, Any], began: float
+    works: dict[str, Work],
+    first: list[Rendered],
+    setup: Any,
+    record: dict[str, Any],
+    where: list[Place],
+    began: float,
 ) -> None:
     """Answers every pending sample. first: the rendered first pass. record: gets counts and seconds.
 
-    began: when the run began (time.perf_counter), for the seconds outside the engine.
+    where: one place for each engine. began: when the run began (time.perf_counter), for the seconds outside
+    the engine.
     """
+    if setup.server is not None:
+        answer_all(setup.server, works, first, setup, record, began)
+        return
+    adapter = setup.adapter.path if setup.adapter else None
+    if len(where) == 1:
+        answer_all(Engine(record["engine_arguments"], adapter), works, first, setup, record, began)
+        return
+    engines = Engines(record["engine_arguments"], adapter, where)
+    try:
+        answer_all(engines, works, first, setup, record, began)
+    finally:
+        engines.close()
+
+
+def answer_all(
+    engine: Engine | Engines | served.Engine,
+    works: dict[str, Work],
+    first: list[Rendered],
+    setup: Any,
+    record: dict[str, Any],
+    began: float,
+) -> None:
+    """Both passes; see generate."""
     options, window, chat = setup.options, setup.window, setup.chat
-    engine = Engine(record["engine_arguments"])
     if engine.window < window:
         raise EngineError(
             f"vLLM gives a window of {engine.window}, not {window}: set --max_model_len {engine.window}"

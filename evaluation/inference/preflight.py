@@ -7,6 +7,7 @@ Finding("warning", …)]. An error ends the run before the engine starts; a warn
 from __future__ import annotations
 
 import importlib.metadata
+import importlib.util
 import os
 import re
 import shutil
@@ -116,18 +117,8 @@ def window_checks(checkpoint: Checkpoint, asked: int | None, overrides: bool) ->
 def machine_checks(
     checkpoint: Checkpoint, window: int, size: int, gpus: list[Gpu], version: str, kwargs: dict[str, Any]
 ) -> list[Finding]:
-    """GPUs, driver, tensor parallel size, weights and one full window of cache against memory."""
-    config = text_config(checkpoint.config)
-    heads = config.get("num_attention_heads") or 1
-    kv_heads = config.get("num_key_value_heads") or heads
-    out = []
-    if not heads_fit(heads, kv_heads, size):
-        out.append(
-            Finding(
-                "error",
-                f"--tensor_parallel_size {size}: the model's {heads} heads ({kv_heads} KV) do not divide so",
-            )
-        )
+    """GPUs, driver, weights and one full window of cache against memory."""
+    out: list[Finding] = []
     if "cpu" in version:
         return out
     if not gpus:
@@ -135,9 +126,8 @@ def machine_checks(
             *out,
             Finding("error", "no GPU is visible (nvidia-smi, CUDA_VISIBLE_DEVICES), and this vLLM needs one"),
         ]
-    parallel = size * int(kwargs.get("pipeline_parallel_size", 1))
-    if parallel > len(gpus) and "distributed_executor_backend" not in kwargs:
-        out.append(Finding("error", f"{parallel} GPUs are asked for and {len(gpus)} are visible"))
+    stages = kwargs.get("pipeline_parallel_size", 1)
+    parallel = size * (stages if isinstance(stages, int) else 1)
     out += driver_checks(gpus[0].driver, cuda_version())
     weights = _loaded_bytes(checkpoint, kwargs)
     room = min(gpu.memory for gpu in gpus) * parallel * float(kwargs.get("gpu_memory_utilization", 0.92))
@@ -167,6 +157,60 @@ def machine_checks(
             )
         )
     return out
+
+
+def parallel_checks(
+    config: dict[str, Any], size: int, engines: int, gpus: int, version: str, kwargs: dict[str, Any]
+) -> list[Finding]:
+    """Whether the model can be split so, and whether there is a GPU for every part.
+
+    size: tensor parallel size. engines: --data_parallel_size. gpus: visible on this machine. kwargs: of
+    vllm.LLM; pipeline_parallel_size, distributed_executor_backend and nnodes are looked at.
+    """
+    config = text_config(config)
+    heads = config.get("num_attention_heads") or 1
+    kv_heads = config.get("num_key_value_heads") or heads
+    layers = config.get("num_hidden_layers")
+    wrong = []
+    if not heads_fit(heads, kv_heads, size):
+        wrong.append(
+            f"--tensor_parallel_size {size}: the model's {heads} heads ({kv_heads} KV) do not divide so"
+        )
+    given = {name: kwargs.get(name, 1) for name in ("pipeline_parallel_size", "nnodes")}
+    for name, value in given.items():
+        if type(value) is not int or value < 1:
+            return [Finding("error", f"--vllm_kwargs: {name} is a whole number from 1, not {value!r}")]
+    stages, nodes = given.values()
+    backend = kwargs.get("distributed_executor_backend")
+    cpu = "cpu" in version
+    if isinstance(layers, int) and stages > layers:
+        wrong.append(f"pipeline_parallel_size {stages}: the model has {layers} layers")
+    if cpu and stages > 1:
+        wrong.append("pipeline_parallel_size: vLLM's CPU build cannot do it")
+    if backend == "ray" and cpu:
+        wrong.append("distributed_executor_backend ray: vLLM's CPU build cannot do it")
+    elif backend == "ray" and importlib.util.find_spec("ray") is None:
+        wrong.append(
+            "distributed_executor_backend ray: vLLM does not bring Ray along: pip install ray on every node,"
+            " then ray start"
+        )
+    if nodes > 1 and backend not in (None, "mp"):
+        wrong.append(f"nnodes {nodes} goes with distributed_executor_backend mp, not {backend}")
+    if engines > 1 and (nodes > 1 or backend == "ray"):
+        wrong.append(f"--data_parallel_size {engines} is for the GPUs of one machine, without Ray and nnodes")
+    parts = size * stages
+    if parts % nodes:
+        wrong.append(f"{size} x {stages} GPUs (tensor x pipeline) are not to be shared by {nodes} nodes")
+    here = "core" if cpu else "GPU"
+    there = (len(os.sched_getaffinity(0)) if engines > 1 else parts) if cpu else gpus
+    needed = engines * parts // nodes
+    if (gpus or cpu) and backend != "ray" and needed > there:
+        how = f"{engines} engines x {size} x {stages}" if engines > 1 else f"{size} x {stages}"
+        wrong.append(
+            f"{needed} {here}s are asked for on this machine ({how}, tensor x pipeline) and {there} are"
+            " visible; docs/scaling.md tells how to use several machines"
+        )
+    return [Finding("error", text) for text in wrong]
 
 
 def driver_checks(driver: str, cuda: str | None) -> list[Finding]:

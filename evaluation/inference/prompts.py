@@ -32,6 +32,7 @@ MARKUP = {
     "cohere": ("<|START_OF_TURN_TOKEN|>",),
     "granite": ("<|start_of_role|>",),
 }
+CHARACTERS_OF_A_TOKEN = 4  # about, for estimates
 KEPT_OF_A_MESSAGE = 32  # tokens: the least that the cut leaves of the message that it shortens
 
 
@@ -40,14 +41,31 @@ class PromptError(Exception):
 
 
 @dataclass(frozen=True)
+class Unrendered:
+    """What a server renders with its own template. room: most tokens of the prompt. arguments: of the
+    template.
+    """
+
+    messages: tuple[Message, ...]
+    room: int
+    arguments: dict[str, Any]
+
+
+@dataclass(frozen=True)
 class Prompt:
-    """ids: token ids. cut: tokens taken out of the middle, 0 where the prompt is whole. text: as rendered,
-    before any cut.
+    """ids: token ids, none where a server renders. cut: tokens taken out of the middle, 0 where the prompt is
+    whole. text: as rendered, before any cut.
     """
 
     text: str
     ids: array[int]
     cut: int = 0
+    unrendered: Unrendered | None = None
+
+    @property
+    def size(self) -> int:
+        """Tokens; an estimate where a server renders."""
+        return len(self.ids) if self.unrendered is None else len(self.text) // CHARACTERS_OF_A_TOKEN
 
 
 @dataclass(frozen=True)
@@ -57,6 +75,7 @@ class Chat:
     merged: the template takes no system role, so the system prompt stands at the head of the first user turn.
     add_bos: the tokenizer puts BOS before a text but the template writes none, so it is added here.
     unused: names among `arguments` that the template never reads.
+    A model behind a server that renders for itself has no tokenizer here, and no template.
     """
 
     tokenizer: Any
@@ -88,6 +107,8 @@ class Chat:
 
     def prompts(self, conversations: list[list[str]], rooms: list[int], batch: int = 256) -> list[Prompt]:
         """Many prompts: tokenised in batches, which a fast tokenizer spreads over all cores."""
+        if self.tokenizer is None:
+            return [self._unrendered(*pair) for pair in zip(conversations, rooms, strict=True)]
         out: list[Prompt] = []
         for start in range(0, len(conversations), batch):
             part = conversations[start : start + batch]
@@ -98,6 +119,11 @@ class Chat:
             ):
                 out.append(self._fitted(text, ids, turns, room))
         return out
+
+    def _unrendered(self, turns: list[str], room: int) -> Prompt:
+        messages = tuple(self.messages(turns))
+        text = "\n\n".join(f"{message['role']}: {message['content']}" for message in messages)
+        return Prompt(text, array("I"), unrendered=Unrendered(messages, room, self.arguments))
 
     def _fitted(self, text: str, ids: list[int], turns: list[str], room: int) -> Prompt:
         ids = one_bos(list(ids), self.tokenizer.bos_token_id, self.add_bos)

@@ -52,7 +52,7 @@ def cut_warnings(works: dict[str, Work], items: list[Rendered]) -> list[str]:
 
 
 def report_of(
-    setup: Any, size: int, works: dict[str, Work], first: list[Rendered], warnings: list[str]
+    setup: Any, size: int | None, works: dict[str, Work], first: list[Rendered], warnings: list[str]
 ) -> dict[str, Any]:
     """What --check prints: one object, for run_captrack.py and for people. setup: run_inference.Setup."""
     tasks = {
@@ -63,8 +63,8 @@ def report_of(
         tasks[task]["left"] = len({sample.key for sample in work.pending()})
     for item in first:
         entry = tasks[item.sample.task]
-        entry["prompt_tokens"] += len(item.prompt.ids)
-        entry["longest"] = max(entry["longest"], len(item.prompt.ids) + item.prompt.cut)
+        entry["prompt_tokens"] += item.prompt.size
+        entry["longest"] = max(entry["longest"], item.prompt.size + item.prompt.cut)
         entry["cut"] += item.prompt.cut > 0
     return {
         "model": setup.options.model,
@@ -89,16 +89,17 @@ def say(report: dict[str, Any], chat: Chat, first: list[Rendered], warnings: lis
             "%-24s %7d %7d %13d %9d", task, *(entry[k] for k in ("rows", "left", "prompt_tokens", "longest"))
         )
     log.info(
-        "%d samples left; %d prompt tokens, at most %d output tokens; window %d, tensor parallel size"
-        " %d; to %s",
+        "%d samples left; %d prompt tokens, at most %d output tokens; window %d, %s; to %s",
         report["samples_left"],
         report["prompt_tokens"],
         report["output_tokens_at_most"],
         report["max_model_len"],
-        report["tensor_parallel_size"],
+        f"tensor parallel size {report['tensor_parallel_size']}"
+        if report["tensor_parallel_size"]
+        else "served",
         report["folder"],
     )
-    if first:
+    if first and chat.tokenizer is not None:
         log.info(
             "first ids of the first prompt: %s, BOS is %s",
             first[0].prompt.ids[:6].tolist(),

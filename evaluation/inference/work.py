@@ -103,7 +103,7 @@ class Rendered:
     turn1: str | None = None
 
     def request(self) -> Request:
-        return Request(self.sample.name, self.prompt.ids, self.max_tokens)
+        return Request(self.sample.name, self.prompt.ids, self.max_tokens, self.prompt.unrendered)
 
     def answer(self, completion: Completion, fingerprint_: str) -> Answer:
         """What the store keeps of an answer."""
@@ -113,7 +113,7 @@ class Rendered:
             "finish_reason": completion.finish_reason,
             "prompt_tokens": completion.prompt_tokens,
             "output_tokens": completion.output_tokens,
-            "truncated_tokens": self.prompt.cut,
+            "truncated_tokens": self.prompt.cut + completion.cut,
         }
         return kept if self.turn1 is None else {**kept, "turn1_response": self.turn1}
 
@@ -136,7 +136,7 @@ def render(
     for sample, talk, prompt in zip(asked, turns, prompts, strict=True):
         limit = min(works[sample.task].limit, window - len(prompt.ids))
         out.append(Rendered(sample, prompt, max(1, limit), talk[1] if sample.first else None))
-    return sorted(out, key=lambda item: -len(item.prompt.ids) - item.max_tokens)
+    return sorted(out, key=lambda item: -item.prompt.size - item.max_tokens)
 
 
 def task_entry(work: Work, template: str) -> dict[str, Any]:

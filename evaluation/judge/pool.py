@@ -175,7 +175,7 @@ class Pool:
         item = _Item(job, asyncio.get_running_loop().create_future())
         with self._lock:
             if self._closed:
-                raise self.end("the judge was closed")
+                raise self.end("closed")
             (self._again if has_place else self._new).append(item)
             self._ready.notify()
             # one thread for each place that the limit may ever give, no more than there are questions
@@ -252,7 +252,7 @@ class Pool:
             wait = failure.retry_after or 0.0
             if wait > LONGEST_WAIT:
                 until = time.strftime("%Y-%m-%d %H:%M", time.localtime(time.time() + wait))
-                return self.end(f"{failure}: the judge is to be asked again after {until}; run again then")
+                return self.end(f"{failure}: not to be asked again before {until}; run again then")
             # all wait, not only this one: the others would be refused as well
             self._not_before = max(self._not_before, now + wait)
         return None

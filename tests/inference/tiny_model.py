@@ -103,5 +103,41 @@ def make_model(
     return folder
 
 
+def make_adapter(
+    folder: Path,
+    base: Path | str,
+    modules: tuple[str, ...],
+    rank: int = 4,
+    ranks: dict[str, int] | None = None,
+) -> Path:
+    """Writes a LoRA adapter as PEFT does, of random matrices large enough to change every answer.
+
+    modules: names of linear layers of 64 by 64 values. ranks: PEFT's rank_pattern, last part of name → rank.
+    """
+    import json
+
+    import torch
+    from safetensors.torch import save_file
+
+    folder.mkdir(parents=True, exist_ok=True)
+    draw = torch.Generator().manual_seed(rank)
+    tensors = {}
+    for module in modules:
+        size = (ranks or {}).get(module.split(".")[-1], rank)
+        for part, shape in (("lora_A", (size, 64)), ("lora_B", (64, size))):
+            tensors[f"base_model.model.{module}.{part}.weight"] = torch.randn(shape, generator=draw)
+    save_file(tensors, folder / "adapter_model.safetensors")
+    config = {
+        "peft_type": "LORA",
+        "base_model_name_or_path": str(base),
+        "r": rank,
+        "lora_alpha": 2 * rank,
+        "rank_pattern": ranks or {},
+        "target_modules": sorted({module.split(".")[-1] for module in modules}),
+    }
+    (folder / "adapter_config.json").write_text(json.dumps(config), encoding="utf-8")
+    return folder
+
+
 if __name__ == "__main__":
     make_model(Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0)

@@ -30,6 +30,7 @@ TIMEOUT = 120.0  # seconds for one reply
 # environment variables whose values must never be shown
 _SECRETS = (
     "OPENAI_API_KEY",
+    "CAPTRACK_INFERENCE_API_KEY",
     "AZURE_OPENAI_API_KEY",
     "AWS_ACCESS_KEY_ID",
     "AWS_SECRET_ACCESS_KEY",

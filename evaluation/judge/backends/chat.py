@@ -65,7 +65,7 @@ def connection(backend: str, client: Any, model: str) -> Connection:
             sent = shape.parameters(max_tokens)
             try:
                 return _once(client, model, question.prompt, sent)
-            except _Refused as refused:
+            except Refused as refused:
                 if not shape.learn(sent, refused.parameter):
                     raise refused.failure from None
         raise Failure("rejected", "the model refuses each form of the request", status=400)
@@ -73,19 +73,25 @@ def connection(backend: str, client: Any, model: str) -> Connection:
     return made
 
 
-class _Refused(Exception):
+class Refused(Exception):
+    """A parameter that the server does not take; `parameter` is its name, "" where that is not told."""
+
     def __init__(self, parameter: str, made: Failure):
         self.parameter = parameter
         self.failure = made
 
 
 def _once(client: Any, model: str, prompt: str, parameters: dict[str, Any]) -> Reply:
+    messages = [{"role": "user", "content": prompt}]
+    return _reply(sent(lambda: client.chat.completions.create(model=model, messages=messages, **parameters)))
+
+
+def sent(request: Callable[[], Any]) -> Any:
+    """What an openai client's call returns; its exceptions become a Failure, or Refused."""
     import openai
 
     try:
-        answer = client.chat.completions.create(
-            model=model, messages=[{"role": "user", "content": prompt}], **parameters
-        )
+        return request()
     except openai.APIStatusError as error:
         raise _classified(error) from None
     except openai.APIConnectionError as error:  # timeouts are a kind of it
@@ -94,7 +100,6 @@ def _once(client: Any, model: str, prompt: str, parameters: dict[str, Any]) -> R
         raise no_answer("not JSON") from None
     except openai.OpenAIError as error:
         raise Failure("no_credentials", str(error)) from None
-    return _reply(answer)
 
 
 def _classified(error: Any) -> Exception:
@@ -106,7 +111,7 @@ def _classified(error: Any) -> Exception:
         (name for name in ("max_tokens", "temperature") if name in message), ""
     )
     if error.status_code == 400 and (_UNSUPPORTED.search(f"{code} {message}")):
-        return _Refused(parameter, made)
+        return Refused(parameter, made)
     return made
 
 
