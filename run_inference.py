@@ -316,7 +316,8 @@ def places_of(setup: Setup, size: int, gpus: list[preflight.Gpu]) -> list[Place]
     if count == 1:
         return [Place({})]
     each = size * setup.options.vllm_kwargs.get("pipeline_parallel_size", 1)
-    names = gpu_names(len(gpus), os.environ.get("CUDA_VISIBLE_DEVICES"))
+    count_of_gpus = 0 if "cpu" in (setup.version or "") else len(gpus)
+    names = gpu_names(count_of_gpus, os.environ.get("CUDA_VISIBLE_DEVICES"))
     return places(count, each, names, sorted(os.sched_getaffinity(0)))
 
 
