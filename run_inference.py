@@ -238,7 +238,9 @@ def run(options: argparse.Namespace) -> int:
             raise EngineError(
                 "vLLM is not installed in this environment (environment-inference.yml makes one)"
             )
-        importing = load_vllm() if left else 0.0
+        # the processes of several engines import it themselves; the names of --vllm_kwargs are checked here
+        here = options.data_parallel_size == 1 or options.vllm_kwargs
+        importing = load_vllm() if left and here else 0.0
         gpus = preflight.visible_gpus() if left else []
         size = options.tensor_parallel_size or tensor_parallel_size(setup, len(gpus))
         findings = machine_findings(setup, size, gpus) if left else []
