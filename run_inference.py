@@ -273,7 +273,9 @@ def run(options: argparse.Namespace) -> int:
                 "vLLM is not installed in this environment (environment-inference.yml makes one)"
             )
         own = left and server is None  # an engine of our own is to be started
-        importing = load_vllm() if own else 0.0
+        # the processes of several engines import it themselves; the names of --vllm_kwargs are checked here
+        here = options.data_parallel_size == 1 or options.vllm_kwargs
+        importing = load_vllm() if own and here else 0.0
         gpus = preflight.visible_gpus() if own else []
         size = options.tensor_parallel_size or tensor_parallel_size(setup, len(gpus))
         size = size if server is None else None
@@ -357,7 +359,8 @@ def places_of(setup: Setup, size: int, gpus: list[preflight.Gpu]) -> list[Place]
     if count == 1:
         return [Place({})]
     each = size * setup.options.vllm_kwargs.get("pipeline_parallel_size", 1)
-    names = gpu_names(len(gpus), os.environ.get("CUDA_VISIBLE_DEVICES"))
+    count_of_gpus = 0 if "cpu" in (setup.version or "") else len(gpus)
+    names = gpu_names(count_of_gpus, os.environ.get("CUDA_VISIBLE_DEVICES"))
     return places(count, each, names, sorted(os.sched_getaffinity(0)))
 
 

@@ -33,7 +33,16 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from evaluation.inference.engine import Completion, Engine, EngineError, Failure, Name, Request, Sampling
+from evaluation.inference.engine import (
+    Completion,
+    Engine,
+    EngineError,
+    Failure,
+    Name,
+    Request,
+    Sampling,
+    load_vllm,
+)
 
 log = logging.getLogger("captrack.inference")
 
@@ -373,5 +382,10 @@ def _requests(
         yield Request(name, array("I", message["ids"]), message["max_tokens"])
 
 
+def _engine(arguments: dict[str, Any], adapter: str | None) -> Engine:
+    load_vllm()
+    return Engine(arguments, adapter)
+
+
 def main() -> None:
-    serve(Engine)
+    serve(_engine)

@@ -165,7 +165,7 @@ def parallel_checks(
     """Whether the model can be split so, and whether there is a GPU for every part.
 
     size: tensor parallel size. engines: --data_parallel_size. gpus: visible on this machine. kwargs: of
-    vllm.LLM; pipeline_parallel_size, distributed_executor_backend and nnodes are looked at.
+    vllm.LLM, among them pipeline_parallel_size and distributed_executor_backend.
     """
     config = text_config(config)
     heads = config.get("num_attention_heads") or 1
@@ -176,11 +176,10 @@ def parallel_checks(
         wrong.append(
             f"--tensor_parallel_size {size}: the model's {heads} heads ({kv_heads} KV) do not divide so"
         )
-    given = {name: kwargs.get(name, 1) for name in ("pipeline_parallel_size", "nnodes")}
-    for name, value in given.items():
-        if type(value) is not int or value < 1:
-            return [Finding("error", f"--vllm_kwargs: {name} is a whole number from 1, not {value!r}")]
-    stages, nodes = given.values()
+    stages = kwargs.get("pipeline_parallel_size", 1)
+    if type(stages) is not int or stages < 1:
+        text = f"--vllm_kwargs: pipeline_parallel_size is a whole number from 1, not {stages!r}"
+        return [Finding("error", text)]
     backend = kwargs.get("distributed_executor_backend")
     cpu = "cpu" in version
     if isinstance(layers, int) and stages > layers:
@@ -194,21 +193,21 @@ def parallel_checks(
             "distributed_executor_backend ray: vLLM does not bring Ray along: pip install ray on every node,"
             " then ray start"
         )
-    if nodes > 1 and backend not in (None, "mp"):
-        wrong.append(f"nnodes {nodes} goes with distributed_executor_backend mp, not {backend}")
-    if engines > 1 and (nodes > 1 or backend == "ray"):
-        wrong.append(f"--data_parallel_size {engines} is for the GPUs of one machine, without Ray and nnodes")
-    parts = size * stages
-    if parts % nodes:
-        wrong.append(f"{size} x {stages} GPUs (tensor x pipeline) are not to be shared by {nodes} nodes")
-    here = "core" if cpu else "GPU"
-    there = (len(os.sched_getaffinity(0)) if engines > 1 else parts) if cpu else gpus
-    needed = engines * parts // nodes
-    if (gpus or cpu) and backend != "ray" and needed > there:
+    if kwargs.get("nnodes", 1) != 1:
+        wrong.append(
+            "nnodes: run_inference.py starts no workers on other machines; Ray does, or vllm serve, see"
+            " docs/scaling.md"
+        )
+    if engines > 1 and backend == "ray":
+        wrong.append(f"--data_parallel_size {engines} is for the GPUs of one machine, without Ray")
+    needed = engines * size * stages
+    there = len(os.sched_getaffinity(0)) if cpu else gpus
+    counted = engines > 1 if cpu else gpus > 0  # no GPU at all is told by machine_checks
+    if counted and backend != "ray" and needed > there:
         how = f"{engines} engines x {size} x {stages}" if engines > 1 else f"{size} x {stages}"
         wrong.append(
-            f"{needed} {here}s are asked for on this machine ({how}, tensor x pipeline) and {there} are"
-            " visible; docs/scaling.md tells how to use several machines"
+            f"{needed} {'core' if cpu else 'GPU'}s are asked for on this machine ({how}, tensor x pipeline)"
+            f" and {there} are visible; docs/scaling.md tells how to use several machines"
         )
     return [Finding("error", text) for text in wrong]
 

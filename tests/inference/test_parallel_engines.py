@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import time
 from pathlib import Path
@@ -13,7 +14,8 @@ import pytest
 import run_inference
 from evaluation.comparison.model import SAME
 from evaluation.comparison.sameness import same_answers
-from tests.inference.conftest import ENGINE, arguments, manifest, read_task, start, write_task
+from evaluation.inference.adapter import RANKS
+from tests.inference.conftest import ENGINE, ROOT, arguments, manifest, read_task, start, write_task
 from tests.inference.tiny_model import make_adapter
 
 pytestmark = pytest.mark.inference
@@ -194,3 +196,34 @@ def test_the_base_model_may_be_elsewhere(models, data, base_outputs, tmp_path, c
     assert "--base_model names another place" in capsys.readouterr().err
     assert run_boolq(folder, data, tmp_path / "out", "--base_model", str(models["plain"])) == 0
     assert outputs(tmp_path / "out" / "m") != base_outputs
+
+
+# --- names that vLLM gives to things
+
+
+def test_the_documented_arguments_are_vllms_own():
+    import dataclasses
+
+    from vllm.engine.arg_utils import EngineArgs
+    from vllm.entrypoints.launchers.cli_args import make_arg_parser
+    from vllm.utils.argparse_utils import FlexibleArgumentParser
+
+    text = (ROOT / "docs" / "scaling.md").read_text(encoding="utf-8").replace("\\\n", "")
+    known = {field.name for field in dataclasses.fields(EngineArgs)}
+    objects = [json.loads(found) for found in re.findall(r"--vllm_kwargs '(\{[^…]*?\})'", text)]
+    assert len(objects) >= 3
+    assert {name for one in objects for name in one} <= known
+    assert {"enable_lora", "max_loras", "max_lora_rank", "tensor_parallel_size"} <= known
+    options = make_arg_parser(FlexibleArgumentParser())._option_string_actions
+    commands = [line for line in text.split("\n") if line.strip().startswith("vllm serve")]
+    assert len(commands) == 2
+    for command in commands:
+        assert set(re.findall(r"--[a-z-]+", command.split("#")[0])) <= set(options)
+
+
+def test_the_ranks_are_vllms_own():
+    from typing import get_args
+
+    from vllm.config.lora import MaxLoRARanks
+
+    assert get_args(MaxLoRARanks) == RANKS
