@@ -2,7 +2,8 @@
 """Relative comparison and forgetting analysis: adapted models against their base, capability by capability.
 
     python compare_models.py --config configs/example_config.yaml
-    python compare_models.py --base absolute_metrics/base --adapted absolute_metrics/sft --name SFT
+    python compare_models.py --base absolute_metrics/base \\
+        --adapted absolute_metrics/sft --name SFT
 
 Works on what compute_metrics.py left (result folders, or metrics CSV files); runs no model and computes no
 metric. Exit codes: 0 done; 1 nothing could be compared, or a usage error; 4 some of several pairs could not

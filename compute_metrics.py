@@ -2,7 +2,8 @@
 """Computes every metric of every task for one model: response files in, absolute_metrics/MODEL_NAME/ out.
 
     python compute_metrics.py --model_name demo-base
-    python compute_metrics.py --model_name my-model --tasks H1 'gsm8k.*' --judge gpt-4o-mini@openai
+    python compute_metrics.py --model_name my-model --tasks H1 'gsm8k.*'
+    python compute_metrics.py --model_name my-model --judge gpt-4o-mini@openai
 
 Responses are model_responses/MODEL_NAME/TASK_NAME.(jsonl|json|csv|parquet). What comes out is described in
 evaluation/results.py, how each task is scored in evaluation/tasks.py.

@@ -2,9 +2,10 @@
 """End to end: inference, metrics and comparison of a base model with adapted ones.
 
     python run_captrack.py --base demo-base --adapted demo-adapted
-    python run_captrack.py --base org/model --adapted ./sft ./dpo --inference_python ~/vllm/bin/python
-    --limit 20
-    python run_captrack.py --base http://127.0.0.1:8000/v1 --adapted http://127.0.0.1:8001/v1#my-model
+    python run_captrack.py --base org/model --adapted ./sft ./dpo \\
+        --inference_python ~/vllm/bin/python --limit 20
+    python run_captrack.py --base http://127.0.0.1:8000/v1 \\
+        --adapted http://127.0.0.1:8001/v1#my-model
 
 Calls run_inference.py, compute_metrics.py and compare_models.py as processes. Their options may be given
 here as well; what none of the three but run_inference.py knows goes there.

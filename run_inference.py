@@ -3,9 +3,9 @@
 
     python run_inference.py --model ORG/MODEL
     python run_inference.py --model checkpoints/mine --name mine --limit 20
-    python run_inference.py --model ORG/MODEL --check            # everything but the generation
-    python run_inference.py --base_url http://127.0.0.1:8000/v1  # a server that speaks OpenAI's protocol
-    python run_inference.py --model ORG/MODEL --download_only    # for a node without network
+    python run_inference.py --model ORG/MODEL --check          # generates nothing
+    python run_inference.py --model ORG/MODEL --download_only  # then go offline
+    python run_inference.py --base_url http://127.0.0.1:8000/v1 # a served model
 
 Responses go to model_responses/NAME/TASK.jsonl, what made them to model_responses/NAME/run.json. The same
 command again goes on where it stopped. Exit codes: 0 every response is there; 1 nothing was done (one line
@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import difflib
 import importlib.metadata
 import json
 import logging
@@ -32,8 +31,9 @@ import sys
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
+from evaluation.cli import Parser, UsageError, select_tasks, start
 from evaluation.files import safe_name
 from evaluation.inference import preflight, served
 from evaluation.inference.adapter import Adapter, is_adapter, locate
@@ -79,11 +79,6 @@ SYSTEM_PROMPT = "You are a helpful assistant."
 log = logging.getLogger("captrack.inference")
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        self.exit(FAILED, f"{self.prog}: {message}\n")
-
-
 def _json_object(text: str) -> dict[str, Any]:
     try:
         value = json.loads(text)
@@ -120,14 +115,9 @@ def _between(lowest: float, highest: float) -> Any:
     return read
 
 
-def build_parser() -> argparse.ArgumentParser:
+def build_parser() -> Parser:
     """The options; also read by run_captrack.py, which forwards them."""
-    parser = _Parser(
-        prog="run_inference.py",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    parser = Parser(prog="run_inference.py", description=__doc__)
     add = parser.add_argument
     add("--model", help="Hugging Face model id, local checkpoint folder, or folder of a LoRA adapter")
     add("--base_model", help="what a LoRA adapter is loaded on (default: the base that it names)")
@@ -187,15 +177,10 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
         parser.error("--model is missing")
     if mistake := served_mistake(options):
         parser.error(mistake)
-    options.tasks = [name for given in options.tasks or () for name in given.split(",") if name] or None
-    by_name = {name.replace(".", "_"): name for name in TASKS}
-    for number, task in enumerate(options.tasks or ()):
-        name = by_name.get(task.replace(".", "_"))
-        if name is None:
-            near = [known for known in TASKS if known.startswith(task)]
-            near = near or difflib.get_close_matches(task, TASKS, 1)
-            parser.error(f"--tasks: there is no task {task}" + (f"; is it {near[0]}?" if near else ""))
-        options.tasks[number] = name
+    try:
+        options.tasks = list(select_tasks(options.tasks)) if options.tasks else None
+    except UsageError as error:
+        parser.error(str(error))
     for name in options.vllm_kwargs:
         if name in RESERVED:
             parser.error(f"--vllm_kwargs: {name} is set by {RESERVED[name]}")
@@ -564,4 +549,4 @@ def now() -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    start(main)

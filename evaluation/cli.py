@@ -31,11 +31,22 @@ class Parser(argparse.ArgumentParser):
         super().__init__(allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter, **settings)
 
     def error(self, message: str) -> NoReturn:
-        self.exit(ERROR, f"{self.prog}: {message}\nSee {self.prog} --help.\n")
+        self.exit(ERROR, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
     def parse_known_args(self, args=None, namespace=None):
         args = [underscored(a) for a in (sys.argv[1:] if args is None else args)]
         return super().parse_known_args(args, namespace)
+
+
+def fitted(text: str, width: int = 79) -> str:
+    """A docstring for a terminal: its paragraphs wrapped, its indented lines (commands) left as they are."""
+    import textwrap
+
+    blocks = []
+    for block in text.strip().split("\n\n"):
+        kept = block.startswith(" ")
+        blocks.append(block if kept else "\n".join(textwrap.wrap(block, width)))
+    return "\n\n".join(blocks)
 
 
 def underscored(argument: str) -> str:

@@ -63,8 +63,8 @@ def make_folder(path, config=None, weights=("model.safetensors",), tokenizer=Tru
     ("arguments", "message"),
     [
         ("", "--model is missing"),
-        ("--model m --tasks boolq", "is it boolq.subset?"),
-        ("--model m --tasks nothing.like.it", "there is no task"),
+        ("--model m --tasks boolq", "Did you mean boolq.subset?"),
+        ("--model m --tasks nothing.like.it", "nothing is called"),
         ("--model m --limit -1", "--limit"),
         ("--model m --limit many", "--limit"),
         ("--model m --max_tokens 0", "--max_tokens"),

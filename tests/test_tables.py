@@ -79,7 +79,7 @@ def test_environments_agree():
     conda = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
     assert conda["name"] == "captrack"
     assert conda["dependencies"][-1]["pip"] == wanted
-    assert all(re.fullmatch(r"[\w.-]+(\[\w+\])?==[\w.]+", line) for line in wanted)
+    assert all(re.fullmatch(r"[\w.-]+(\[[\w-]+\])?==[\w.]+", line) for line in wanted)
 
 
 SELECTIONS = {
