@@ -3,8 +3,8 @@
 
     python run_inference.py --model ORG/MODEL
     python run_inference.py --model checkpoints/mine --name mine --limit 20
-    python run_inference.py --model ORG/MODEL --check          # generates nothing
-    python run_inference.py --model ORG/MODEL --download_only  # then go offline
+    python run_inference.py --model ORG/MODEL --check  # generates nothing
+    python run_inference.py --model ORG/MODEL --download_only
     python run_inference.py --base_url http://127.0.0.1:8000/v1 # a served model
 
 Responses go to model_responses/NAME/TASK.jsonl, what made them to model_responses/NAME/run.json. The same
@@ -35,7 +35,7 @@ from typing import Any
 
 from evaluation.cli import Parser, UsageError, select_tasks, start
 from evaluation.files import safe_name
-from evaluation.inference import preflight, served
+from evaluation.inference import address, preflight
 from evaluation.inference.adapter import Adapter, is_adapter, locate
 from evaluation.inference.checkpoint import (
     Checkpoint,
@@ -196,7 +196,7 @@ def served_mistake(options: argparse.Namespace) -> str | None:
     """What does not go together with --base_url, or without it."""
     if not options.base_url:
         return "--tokenizer: only with --base_url; a checkpoint brings its own" if options.tokenizer else None
-    if not served.split(options.base_url) or "#" in options.base_url:
+    if not address.split(options.base_url) or "#" in options.base_url:
         return f"--base_url: not an address as http://HOST:PORT/v1: {options.base_url}"
     if options.vllm_kwargs or options.tensor_parallel_size or options.data_parallel_size > 1:
         return "--vllm_kwargs, --…_parallel_size: with --base_url the server has settings of its own"
@@ -237,7 +237,7 @@ class Setup:
     version: str | None
     settings: dict[str, Any]
     loading: float
-    server: served.Engine | None = None
+    server: Any = None  # served.Engine where the model is served
     notes: tuple[str, ...] = ()
 
 
@@ -353,15 +353,17 @@ def set_up_served(options: argparse.Namespace) -> Setup:
     """As set_up, of a model that somebody serves; EngineError where the server does not answer as it
     should.
     """
+    from evaluation.inference import served  # brings the judge's pool and its event loop
+
     server = served.Engine(options.base_url, options.model)
     options.model = server.model
-    name = options.name or served.name_of(f"{server.url}#{server.model}")
+    name = options.name or address.name_of(f"{server.url}#{server.model}")
     folder = Path(options.output_dir) / safe_name(name)
     if folder_state(folder) == FOREIGN:
         raise StoreError(f"{folder} holds files that run_inference.py did not write; choose another --name")
     server.window = options.max_model_len or server.limit or 0
     if not server.window:
-        raise EngineError(f"{served.shown(server.url)} names no context length: give --max_model_len")
+        raise EngineError(f"{address.shown(server.url)} names no context length: give --max_model_len")
     if server.window > (server.limit or server.window):
         raise EngineError(
             f"--max_model_len {server.window} is more than the server's window of {server.limit}"
@@ -402,7 +404,7 @@ def manifest_of(
         "name": setup.folder.name,
         "model": {"given": options.model, "path": checkpoint.model, "revision": checkpoint.revision}
         if setup.server is None
-        else {"given": setup.server.model, "served_at": served.shown(setup.server.url)},
+        else {"given": setup.server.model, "served_at": address.shown(setup.server.url)},
         "adapter": setup.adapter and asdict(setup.adapter),
         "settings": setup.settings,
         "settings_sha256": settings_sha256(setup.settings),

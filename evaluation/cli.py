@@ -27,8 +27,13 @@ class UsageError(ValueError):
 class Parser(argparse.ArgumentParser):
     """argparse with exit code 1 for usage errors, and options accepted with hyphens or underscores alike."""
 
-    def __init__(self, **settings) -> None:
-        super().__init__(allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter, **settings)
+    def __init__(self, description: str, **settings) -> None:
+        super().__init__(
+            description=fitted(description),
+            allow_abbrev=False,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            **settings,
+        )
 
     def error(self, message: str) -> NoReturn:
         self.exit(ERROR, f"{self.prog}: {message} (see {self.prog} --help)\n")

@@ -150,12 +150,15 @@ def check_judges(
 ) -> dict[str, str]:
     """Asks each judge that the tasks need one tiny question; returns spec -> served model. Raises
     UsageError."""
+    from evaluation.judge.pool import Pool
     from evaluation.judge.service import JudgeFatal, JudgeService
 
     specs = judge_specs(options, tasks, configs)
 
     async def ask() -> dict[str, str]:
-        async with JudgeService(specs, judge_options(options)) as service:
+        # two tries: a person waits for the answer, and a server that is down stays down
+        pool = Pool(options.judge_concurrency, attempts=2)
+        async with JudgeService(specs, judge_options(options), pool) as service:
             return await service.check()
 
     try:

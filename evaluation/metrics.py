@@ -12,6 +12,7 @@ import math
 import os
 import shutil
 import tempfile
+import textwrap
 import time
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,19 +22,12 @@ from pathlib import Path
 from typing import Any
 
 from evaluation import DEFINITIONS_VERSION
-from evaluation.aggregate import take, task_metrics
+from evaluation.aggregate import lacks_judge, take, task_metrics
 from evaluation.cli import DONE, PARTIAL, UsageError, printable
 from evaluation.engine import TaskRun, WorkerPool, run_rules, sample_table
 from evaluation.files import safe_name, write_json
 from evaluation.judging import check_judges, estimate_lines, judge_entry, judge_waiting, told_of_judges
-from evaluation.responses import (
-    LoadError,
-    ResponseFile,
-    find_combined_file,
-    find_file,
-    format_of,
-    split_by_task,
-)
+from evaluation.opening import open_tasks, responses_folder
 from evaluation.results import write_capabilities, write_metrics_csv, write_samples
 from evaluation.tasks import TASKS
 from evaluation.taxonomy import COLUMNS
@@ -49,11 +43,11 @@ def compute(options: Namespace, tasks: tuple[str, ...], configs: Mapping[str, Ma
 
     Raises UsageError where nothing can be started.
     """
-    folder = _responses_folder(options)
+    folder = responses_folder(options)
     target = Path(options.output_dir) / safe_name(options.model_name)
     _check_target(target)
     with tempfile.TemporaryDirectory(prefix="captrack-") as spool, _new_folder(target) as fresh:
-        runs, problems = _open_tasks(folder, options, tasks, Path(spool))
+        runs, problems = open_tasks(folder, options, tasks, Path(spool))
         tools, lacking = prepare(runs, options)
         for name, what in tools.items():
             log.info("%s: %s", name, what)
@@ -99,6 +93,8 @@ def compute(options: Namespace, tasks: tuple[str, ...], configs: Mapping[str, Ma
     for line in told_of_judges(judging):
         print(printable(line))
     code = exit_code(options, entries, absent, problems)
+    if judging.get("ended"):
+        print(printable(f"Judging ended early: {judging['ended']}. Run again to go on."))
     return max(code, PARTIAL) if judging.get("ended") else code
 
 
@@ -113,27 +109,13 @@ def exit_code(
     for task in unjudged:
         done, asked = entries[task]["judged"]
         print(f"Incomplete: {task} has {done} of {asked} judgements.")
-    if options.tasks and absent:
-        print(f"Absent: {', '.join(absent)}")
+    if absent:
+        print(textwrap.fill(f"Absent, no response file: {', '.join(absent)}", 79, subsequent_indent="  "))
     partial = problems or unjudged or any(e["incomplete"] for e in entries.values())
     return PARTIAL if partial or (options.tasks and absent) else DONE
 
 
-# ------------------------------------------------------------------------------------------------ finding
-
-
-def _responses_folder(options: Namespace) -> Path:
-    base = Path(options.data_dir)
-    for name in dict.fromkeys((options.model_name, safe_name(options.model_name))):
-        # a name longer than a file system takes can only be there under its safe form
-        if len(name.encode()) <= 255 and (base / name).is_dir():
-            return base / name
-    there = sorted(p.name for p in base.glob("*") if p.is_dir()) if base.is_dir() else []
-    known = f" There: {', '.join(there[:8])}." if there else ""
-    raise UsageError(
-        f"{base / options.model_name}: no such folder of responses.{known} run_inference.py "
-        "writes them, or bring your own."
-    )
+# ------------------------------------------------------------------------------------------------ the folder
 
 
 def _check_target(target: Path) -> None:
@@ -143,7 +125,19 @@ def _check_target(target: Path) -> None:
         if not target.exists():
             former.rename(target)  # a run was killed between the two renames of _put_in_place
     for stale in target.parent.glob(f".{target.name}.*.partial"):
-        shutil.rmtree(stale, ignore_errors=True)
+        if not _alive(stale.suffixes[-2][1:]):
+            shutil.rmtree(stale, ignore_errors=True)
+
+
+def _alive(process: str) -> bool:
+    """Whether the process that a half-made folder is named after still runs."""
+    try:
+        os.kill(int(process), 0)
+    except (ValueError, ProcessLookupError):
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 @contextmanager
@@ -162,50 +156,6 @@ def _put_in_place(fresh: Path, target: Path) -> None:
         target.rename(former)
     fresh.rename(target)
     shutil.rmtree(former, ignore_errors=True)
-
-
-def _open_tasks(
-    folder: Path, options: Namespace, tasks: tuple[str, ...], spool: Path
-) -> tuple[dict[str, list[TaskRun]], dict[str, str]]:
-    """(task -> its run and those of the tasks whose rows it also scores, task -> why it can't be opened)."""
-    parts: dict[str, Path] | None = None
-    combined: Path | None = None
-    if options.task_column:
-        try:
-            combined = find_combined_file(folder, options.file_format)
-            source = ResponseFile("", combined, format_of(combined, options.file_format))
-            wanted = tuple(dict.fromkeys([*tasks, *(also for t in tasks for also in TASKS[t].also)]))
-            parts = split_by_task(source, options.task_column, wanted, spool)
-        except LoadError as error:
-            raise UsageError(str(error)) from None
-
-    def opened(task: str, needs: tuple[str, ...]) -> ResponseFile | None:
-        path = parts.get(task) if parts is not None else find_file(folder, task, options.file_format)
-        if path is None:
-            return None
-        kind = "jsonl" if parts is not None else format_of(path, options.file_format)
-        return ResponseFile(
-            task, path, kind, options.output_column, options.gold_column, needs, shown=combined or path
-        )
-
-    runs: dict[str, list[TaskRun]] = {}
-    problems: dict[str, str] = {}
-    for task in tasks:
-        try:
-            file = opened(task, TASKS[task].needs)
-            if file is None:
-                continue
-            also = TASKS[task].also
-            runs[task] = [TaskRun(file, side="unsafe" if also else None)]
-            for other, side in also.items():
-                if other_file := opened(other, ("prompt",)):
-                    other_file.task = task
-                    runs[task].append(TaskRun(other_file, side=side))
-                else:
-                    log.warning("%s: %s is absent, so its %s side is missing", task, other, side)
-        except LoadError as error:
-            problems[task] = str(error)
-    return runs, problems
 
 
 # ------------------------------------------------------------------------------------------------ scoring
@@ -261,8 +211,12 @@ def _write_tasks(
         )
         metrics[task] = task_metrics(table)
         counted = metrics[task]["samples"]
-        for message in [m for p in parts for m in (*p.file.warnings, *_error_lines(p))]:
+        told = [m for p in parts for m in (*p.file.warnings, *_error_lines(p), *_unusable_rows(p))]
+        for message in told:
             log.warning("%s", printable(message))
+        first = TASKS[task].metrics[0].path
+        if not take(metrics[task]["n"], first) and not lacks_judge(next(iter(counted["reasons"]), None)):
+            problems[task] = f"{own.file.shown}: no sample has a value ({_reasons(counted)})."
         entries[task] = {
             "file": str(own.file.shown),
             "sha256": own.file.sha256(),
@@ -277,6 +231,30 @@ def _write_tasks(
             **judge_entry(judging, task),
         }
     return metrics, entries
+
+
+def _reasons(counted: Mapping[str, Any]) -> str:
+    return ", ".join(f"{reason} {n}" for reason, n in list(counted["reasons"].items())[:3]) or "no rows"
+
+
+def _unusable_rows(run: TaskRun) -> list[str]:
+    """What keeps rows from being scored or compared, with the rows: no gold, neither id nor prompt."""
+    lines = []
+    without_gold = [sample["row"] + 1 for sample in run.samples if sample["reason"] == "no_gold"]
+    if without_gold:
+        rows = ", ".join(map(str, without_gold[:5])) + (" …" if len(without_gold) > 5 else "")
+        lines.append(
+            f"{run.file.shown}: {len(without_gold)} of {len(run.samples)} rows have no usable "
+            f"{run.file.gold_column!r} (row {rows}); they stay unscored. Bring the data's gold "
+            "column, or name it with --gold_column."
+        )
+    without_key = sum(1 for sample in run.samples if sample["key"] is None)
+    if without_key:
+        lines.append(
+            f"{run.file.shown}: {without_key} of {len(run.samples)} rows have neither id nor prompt, so they "
+            "cannot be paired with another model's. Name a column id."
+        )
+    return lines
 
 
 def _error_lines(run: TaskRun) -> list[str]:

@@ -3,6 +3,7 @@ the end."""
 
 from __future__ import annotations
 
+import difflib
 import json
 import os
 import shlex
@@ -20,6 +21,7 @@ import compute_metrics
 import run_inference
 from evaluation.cli import ERROR, UsageError, select_tasks
 from evaluation.files import safe_name, whole_file
+from evaluation.inference.address import name_of, split
 from evaluation.inference.checkpoint import default_name
 from evaluation.inference.manifest import (
     ABSENT,
@@ -29,7 +31,6 @@ from evaluation.inference.manifest import (
     missing_by_count,
     read_manifest,
 )
-from evaluation.inference.served import name_of, split
 
 ROOT = Path(__file__).resolve().parent.parent
 # options of run_inference.py that only a checkpoint, or only a served model, can follow
@@ -237,9 +238,12 @@ def inference_python(options: Namespace, waiting: Sequence[Model]) -> str:
     if find_spec("vllm") or all(address_of(model) for model in waiting):
         return sys.executable
     names = ", ".join(model.name for model in waiting)
+    there = sorted(path.name for path in Path(options.responses_dir).glob("*") if path.is_dir())
+    close = [name for model in waiting for name in difflib.get_close_matches(model.source, there, n=1)]
+    hint = f" Did you mean {close[0]}?" if close else ""
     raise UsageError(
-        f"{names}: no responses in {options.responses_dir}/ yet, so inference is needed (run_inference.py),"
-        " and this Python has no vLLM. Pass --inference_python, or put response files there."
+        f"{names}: no responses in {options.responses_dir}/ yet.{hint} Inference is needed "
+        "(run_inference.py), and this Python has no vLLM: pass --inference_python, or put responses there."
     )
 
 

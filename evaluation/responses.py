@@ -167,20 +167,23 @@ def find_combined_file(folder: Path, file_format: str | None = None) -> Path:
 
 def split_by_task(
     source: ResponseFile, task_column: str, tasks: tuple[str, ...], into: Path
-) -> dict[str, Path]:
-    """Writes the rows of a combined file to one JSON Lines file a task below `into`; task -> file.
+) -> tuple[dict[str, Path], dict[str, int]]:
+    """Writes the rows of a combined file to one JSON Lines file a task below `into`.
 
-    One pass, so a file that is larger than memory works. Both spellings of a task's name are accepted in the
-    column. Rows of tasks that are not asked for, or are unknown, are left out.
+    Returns ({task: file}, {other value of the column: number of rows left out}). One pass, so a file that is
+    larger than memory works. Both spellings of a task's name are accepted in the column.
     """
     names = {spelling: task for task in tasks for spelling in (task, task.replace(".", "_"))}
     handles: dict[str, Any] = {}
+    others: dict[str, int] = {}
     seen_column = False
     try:
         for number, columns in enumerate(READERS[source.format](source)):
             seen_column = seen_column or task_column in columns
-            task = names.get(text_of(columns.get(task_column)).strip())
+            value = text_of(columns.get(task_column)).strip()
+            task = names.get(value)
             if task is None:
+                others[value] = others.get(value, 0) + 1
                 continue
             if task not in handles:
                 path = into / f"{task}.jsonl"
@@ -193,7 +196,7 @@ def split_by_task(
         raise LoadError(
             f"{source.shown}: has no column {task_column!r}. Name the right one with --task_column."
         )
-    return {task: Path(handle.name) for task, handle in handles.items()}
+    return {task: Path(handle.name) for task, handle in handles.items()}, others
 
 
 # ------------------------------------------------------------------------------------------------ reading

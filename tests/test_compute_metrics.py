@@ -156,6 +156,48 @@ def test_rows_of_one_file_by_task_column(tmp_path):
     assert result.run["tasks"]["popqa.subset"]["file"].endswith("all.jsonl")
 
 
+def told(capsys) -> str:
+    captured = capsys.readouterr()
+    return captured.out + captured.err
+
+
+@pytest.mark.parametrize("name", ["gsm8k.csv", "PopQA.jsonl", "boolq-subset.jsonl", "gsm8k.sub.jsonl"])
+def test_a_file_with_no_tasks_name_is_told(tmp_path, capsys, name):
+    put(tmp_path / "r" / "m", "popqa.subset", POPQA)
+    (tmp_path / "r" / "m" / name).write_text("{}\n", encoding="utf-8")
+    assert run(tmp_path, "--model_name", "m") == 4
+    assert f"{name}: no task is called" in told(capsys)
+
+
+@pytest.mark.parametrize("name", ["notes.txt", "config.json", "tokenizer.json", ".hidden.jsonl"])
+def test_other_files_are_nobodys_business(tmp_path, name):
+    put(tmp_path / "r" / "m", "popqa.subset", POPQA)
+    (tmp_path / "r" / "m" / name).write_text("{}\n", encoding="utf-8")
+    assert run(tmp_path, "--model_name", "m") == 0
+
+
+def test_a_task_column_value_that_is_no_task_is_told(tmp_path, capsys):
+    rows = [{**row, "task": "popqa.subset" if row["id"] != "4" else "popqa.sbset"} for row in POPQA]
+    put(tmp_path / "r" / "m", "all", rows)
+    assert run(tmp_path, "--model_name", "m", "--task_column", "task") == 4
+    assert "1 rows are of 'popqa.sbset'" in told(capsys)
+
+
+def test_a_task_without_any_gold_is_told(tmp_path, capsys):
+    put(tmp_path / "r" / "m", "popqa.subset", [{**row, "gold": ""} for row in POPQA])
+    put(tmp_path / "r" / "m", "xtreme.subset", POPQA)
+    assert run(tmp_path, "--model_name", "m") == 4
+    out = told(capsys)
+    assert "popqa.subset.jsonl: no sample has a value (no_gold 4" in out
+    assert "xtreme.subset.jsonl: 1 of 4 rows have no usable 'gold' (row 4)" in out
+
+
+def test_rows_that_nothing_can_pair_are_told(tmp_path, capsys):
+    put(tmp_path / "r" / "m", "popqa.subset", [{"outputs": "Rome", "gold": ["Rome"]}] * 3)
+    assert run(tmp_path, "--model_name", "m") == 0
+    assert "3 of 3 rows have neither id nor prompt" in told(capsys)
+
+
 def test_list_prints_the_tree(capsys):
     assert compute_metrics.main(["--tasks", "list"]) == 0
     assert "H6_DD" in capsys.readouterr().out

@@ -95,7 +95,7 @@ def test_task_names_with_underscores_and_commas():
     options = run_inference.parse_arguments(
         ["--model", "m", "--tasks", "boolq_subset,gsm8k.schema", "ruler.4k"]
     )
-    assert options.tasks == ["boolq.subset", "gsm8k.schema", "ruler.4k"]
+    assert options.tasks == ["gsm8k.schema", "boolq.subset", "ruler.4k"]
 
 
 def test_json_arguments_keep_their_types():

@@ -21,7 +21,7 @@ from support import ROOT
 import run_captrack
 import run_inference
 from evaluation.extraction.visible import visible_answer
-from evaluation.inference import served
+from evaluation.inference import address, served
 from evaluation.inference.limits import prompt_room
 from evaluation.judge.pool import START, Pool
 from tests.test_judge_backends import FakeTime
@@ -518,11 +518,11 @@ def test_an_address_is_a_model_like_any_other(server, model, tmp_path, capfd):
 
 
 def test_addresses_have_readable_names_and_options_of_the_other_kind_stay_away():
-    assert served.name_of("http://127.0.0.1:8000/v1") == "127.0.0.1-8000"
-    assert served.name_of("https://me:pw@api.example.org/v1") == "api.example.org"
-    assert served.name_of("http://h:1/v1#org/m") == "org__m"
-    assert served.name_of("http://h:1/v1#/data/models/m") == "data__models__m"
-    assert served.split("org/model") is None
+    assert address.name_of("http://127.0.0.1:8000/v1") == "127.0.0.1-8000"
+    assert address.name_of("https://me:pw@api.example.org/v1") == "api.example.org"
+    assert address.name_of("http://h:1/v1#org/m") == "org__m"
+    assert address.name_of("http://h:1/v1#/data/models/m") == "data__models__m"
+    assert address.split("org/model") is None
     from evaluation.pipeline import Model, inference_options_of, model_options
 
     base = Model("base", "org/m", "a", Path("a"), "absent")

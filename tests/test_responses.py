@@ -214,7 +214,8 @@ def test_one_file_for_several_tasks(tmp_path):
     ]
     path = write(tmp_path / "all.csv", rows)
     source = ResponseFile("", path, "csv")
-    parts = split_by_task(source, "task", ("popqa.subset", "boolq.subset"), tmp_path)
+    parts, others = split_by_task(source, "task", ("popqa.subset", "boolq.subset"), tmp_path)
+    assert others == {"other": 1}
     read = {t: list(ResponseFile(t, p, "jsonl", shown=path).rows()) for t, p in parts.items()}
     assert {t: [(r.id, r.number, r.answer) for r in rows] for t, rows in read.items()} == {
         "popqa.subset": [("1", 0, "a"), ("2", 2, "c")],

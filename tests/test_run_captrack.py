@@ -63,7 +63,7 @@ def test_absent_task_asked_for_is_told_and_goes_on(places, tmp_path, capfd):
         ]
     )
     assert ended == 4
-    assert "Absent: boolq.subset" in capfd.readouterr().out
+    assert "no response file: boolq.subset" in capfd.readouterr().out
     assert (tmp_path / "c" / "demo-base_vs_demo-adapted" / "summary.md").exists()
 
 
@@ -89,7 +89,8 @@ def test_stages_run_a_part(places, tmp_path):
 
 REFUSED = {
     # what is wrong: (arguments after --base demo-base, words)
-    "no responses and no engine": (["--adapted", "nothere"], "Pass --inference_python"),
+    "no responses and no engine": (["--adapted", "nothere"], "pass --inference_python"),
+    "a typing error": (["--adapted", "demo-adpated"], "Did you mean demo-adapted?"),
     "unknown option": (["--adapted", "demo-adapted", "--taks", "x"], "--taks"),
     "unknown stage": (["--adapted", "demo-adapted", "--stages", "score"], "none of inference"),
     "unknown task": (["--adapted", "demo-adapted", "--tasks", "popqa"], "Did you mean popqa.subset"),

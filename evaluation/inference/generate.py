@@ -9,7 +9,6 @@ import logging
 import time
 from typing import Any
 
-from evaluation.inference import served
 from evaluation.inference.engine import Completion, Engine, EngineError, Sampling
 from evaluation.inference.parallel import Engines, Place
 from evaluation.inference.report import cut_warnings
@@ -63,7 +62,7 @@ def generate(
 
 
 def answer_all(
-    engine: Engine | Engines | served.Engine,
+    engine: Engine | Engines | Any,  # or a served.Engine
     works: dict[str, Work],
     first: list[Rendered],
     setup: Any,

@@ -25,7 +25,7 @@ from threading import Lock
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from evaluation.files import safe_name
+from evaluation.inference.address import shown
 from evaluation.inference.engine import Completion, EngineError, Failure, Name, Request, Sampling
 from evaluation.inference.prompts import KEPT_OF_A_MESSAGE, Chat, Message
 from evaluation.judge.backends import Failure as CallFailed
@@ -488,28 +488,6 @@ def shortened(messages: list[Message], drop: int) -> list[Message] | None:
     head = (kept + 1) // 2
     cut = {**messages[longest], "content": text[:head] + text[len(text) - (kept - head) :]}
     return [*messages[:longest], cut, *messages[longest + 1 :]]
-
-
-def split(source: str) -> tuple[str, str | None] | None:
-    """(URL, model) of "http://host:8000/v1#org/model", model None where none is named; None for what is no
-    URL.
-    """
-    if not re.match(r"https?://", source):
-        return None
-    url, _, model = source.partition("#")
-    return url, model or None
-
-
-def name_of(source: str) -> str:
-    """A readable folder name for such a source: the model's name, else host and port."""
-    url, model = split(source) or (source, None)
-    return safe_name((model or urlsplit(url).netloc.rpartition("@")[2]).strip("/").replace(":", "-"))
-
-
-def shown(url: str) -> str:
-    """The URL without a password."""
-    parts = urlsplit(url)
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
 def _quiet_when_interrupted(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

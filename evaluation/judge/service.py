@@ -183,7 +183,8 @@ class JudgeService:
                 connection = await self._connection(spec)
                 reply = await self.pool.run(lambda c=connection: c.call(asked, asked.max_tokens))
             except (Failure, JudgingEnded) as error:
-                raise JudgeFatal(f"judge {spec}: {error}") from None
+                told = str(error)
+                raise JudgeFatal(told if told.startswith("judge ") else f"judge {spec}: {told}") from None
             served[spec] = reply.model
         return served
 
