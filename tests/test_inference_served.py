@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -456,13 +457,17 @@ def test_kill_9_costs_only_what_was_in_flight(server, tmp_path):
     partial = tmp_path / "out" / "m" / "boolq.subset.jsonl.partial"
     while process.poll() is None and not (partial.exists() and partial.read_bytes().count(b"\n") > 20):
         time.sleep(0.01)
+    server.delay = 30  # what is asked from now on is in flight when the process dies
     assert process.poll() is None, "it ended before it could be killed"
     process.kill()
     process.wait()
-    kept = partial.read_bytes().count(b"\n")
-    before = len(asked(server))
+    server.delay = 0.1
+    whole = partial.read_text(encoding="utf-8").rpartition("\n")[0]  # a kill may tear the last line
+    kept = [json.loads(line)["outputs"] for line in whole.split("\n")]
     assert run(server, tmp_path) == 0
-    assert len(asked(server)) - before == 120 - kept
+    questions = Counter(body["messages"][-1]["content"] for body in asked(server))
+    assert len(questions) == 120
+    assert {questions[output.removeprefix("answer to ")] for output in kept} == {1}
     assert [row["outputs"] for row in rows_of(tmp_path).values()] == [
         f"answer to Question {n}?" for n in range(120)
     ]
@@ -476,6 +481,7 @@ def test_an_interruption_keeps_what_is_finished_and_says_so(server, tmp_path, se
     partial = tmp_path / "out" / "m" / "boolq.subset.jsonl.partial"
     while process.poll() is None and not (partial.exists() and partial.read_bytes().count(b"\n") > 20):
         time.sleep(0.01)
+    server.delay = 30  # what is asked from now on is in flight when the signal comes
     process.send_signal(sent)
     _, error = process.communicate()
     assert process.returncode == 1
