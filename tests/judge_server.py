@@ -179,7 +179,8 @@ class JudgeServer:
         return True
 
     def _step(self, kind: str, body: dict[str, Any], text: str) -> Step:
-        for name in self.refuses & body.keys():
+        sent = {**body, **body.get("inferenceConfig", {}), **body.get("generationConfig", {})}
+        for name in self.refuses & sent.keys():
             return Step(400, code="unsupported_parameter", message=f"Unsupported parameter: '{name}'")
         if self.random.random() < self.failing:
             return self.random.choice(

@@ -202,6 +202,20 @@ def test_a_reasoning_model_is_adapted_to_once(backend, refused, environment, mon
         assert last.get("max_completion_tokens") == (400 if "max_tokens" in refused else None)
 
 
+@pytest.mark.parametrize("backend", ["gemini", "bedrock"])
+def test_a_model_without_a_temperature_is_adapted_to_once(backend, environment, monkeypatch):
+    with JudgeServer(refuses=frozenset({"temperature"})) as server:
+        monkeypatch.setenv("GOOGLE_VERTEX_BASE_URL", server.url)
+        monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_RUNTIME", server.url)
+        made = open_backend(backend)
+        for _ in range(2):
+            assert made.call(
+                question("answer_equivalence", {"question": "", "answer": "", "gold": "1"}), 100
+            ).text
+        assert len(server.requests) == 3
+        assert made.adaptations == ["no temperature: the model takes only its own"]
+
+
 MISSING = [
     ("openai", "OPENAI_API_KEY", "OPENAI_API_KEY"),
     ("azure_openai", "AZURE_OPENAI_ENDPOINT", "AZURE_OPENAI_ENDPOINT"),

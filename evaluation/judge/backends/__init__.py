@@ -74,6 +74,34 @@ class Connection:
     adaptations: list[str] = field(default_factory=list)
 
 
+UNSUPPORTED = re.compile(
+    r"unsupported|not supported|does not support|unrecognized|only the default|deprecated", re.IGNORECASE
+)
+
+
+def refuses(failure: Failure, parameter: str) -> bool:
+    """Whether a 400 says that the model does not take this parameter."""
+    text = str(failure)
+    return failure.kind == "rejected" and parameter in text and bool(UNSUPPORTED.search(text))
+
+
+def with_temperature(backend: str, model: str, send: Callable[[Question, int, bool], Reply]) -> Connection:
+    """A Connection whose `send` is told whether to name a temperature: no more once the model refused it."""
+    made = Connection(backend, model, call=lambda question, max_tokens: call(question, max_tokens))
+
+    def call(question: Question, max_tokens: int) -> Reply:
+        named = not made.adaptations
+        try:
+            return send(question, max_tokens, named)
+        except Failure as refusal:
+            if not named or not refuses(refusal, "temperature"):
+                raise
+            made.adaptations[:] = ["no temperature: the model takes only its own"]
+            return send(question, max_tokens, False)
+
+    return made
+
+
 def connect(model: str, backend: str) -> Connection:
     """Opens a backend. Raises Failure for a missing key or setting, ValueError for an unknown backend."""
     if backend not in BACKENDS:

@@ -5,7 +5,15 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from evaluation.judge.backends import TIMEOUT, Connection, Failure, Reply, failure, no_answer
+from evaluation.judge.backends import (
+    TIMEOUT,
+    Connection,
+    Failure,
+    Reply,
+    failure,
+    no_answer,
+    with_temperature,
+)
 from evaluation.judge.modes import Question
 
 REGION = "us-east-1"
@@ -49,18 +57,19 @@ def connect(model: str, timeout: float = TIMEOUT) -> Connection:
     except BotoCoreError as error:
         raise Failure("fatal", f"Bedrock: {error}") from None
 
-    def call(question: Question, max_tokens: int) -> Reply:
+    def send(question: Question, max_tokens: int, temperature: bool) -> Reply:
+        sampling = {"temperature": 0.0} if temperature else {}
         try:
             answer = client.converse(
                 modelId=model,
                 messages=[{"role": "user", "content": [{"text": question.prompt}]}],
-                inferenceConfig={"maxTokens": max_tokens, "temperature": 0.0},
+                inferenceConfig={"maxTokens": max_tokens, **sampling},
             )
         except Exception as error:
             raise _classified(error) from None
         return _reply(answer, model)
 
-    return Connection("bedrock", model, call)
+    return with_temperature("bedrock", model, send)
 
 
 def _classified(error: Exception) -> Exception:

@@ -8,18 +8,14 @@ large, because it pays for the hidden reasoning as well.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from threading import Lock
 from typing import Any
 
-from evaluation.judge.backends import Connection, Failure, Reply, failure, no_answer
+from evaluation.judge.backends import UNSUPPORTED, Connection, Failure, Reply, failure, no_answer
 from evaluation.judge.modes import Question
 
 REASONING_FACTOR = 4
-_UNSUPPORTED = re.compile(
-    r"unsupported|not supported|does not support|unrecognized|only the default", re.IGNORECASE
-)
 
 
 class Shape:
@@ -110,7 +106,7 @@ def _classified(error: Any) -> Exception:
     parameter = str(body.get("param") or "") or next(
         (name for name in ("max_tokens", "temperature") if name in message), ""
     )
-    if error.status_code == 400 and (_UNSUPPORTED.search(f"{code} {message}")):
+    if error.status_code == 400 and (UNSUPPORTED.search(f"{code} {message}")):
         return Refused(parameter, made)
     return made
 

@@ -10,7 +10,15 @@ import json
 import os
 from typing import Any
 
-from evaluation.judge.backends import TIMEOUT, Connection, Failure, Reply, failure, no_answer
+from evaluation.judge.backends import (
+    TIMEOUT,
+    Connection,
+    Failure,
+    Reply,
+    failure,
+    no_answer,
+    with_temperature,
+)
 from evaluation.judge.modes import Question
 
 LOCATION = "us-central1"
@@ -44,15 +52,16 @@ def connect(model: str, timeout: float = TIMEOUT, credentials: Any = None) -> Co
     except Exception as error:
         raise _classified(error) from None
 
-    def call(question: Question, max_tokens: int) -> Reply:
-        config = types.GenerateContentConfig(temperature=0.0, max_output_tokens=max_tokens)
+    def send(question: Question, max_tokens: int, temperature: bool) -> Reply:
+        sampling = {"temperature": 0.0} if temperature else {}
+        config = types.GenerateContentConfig(max_output_tokens=max_tokens, **sampling)
         try:
             answer = client.models.generate_content(model=model, contents=question.prompt, config=config)
         except Exception as error:
             raise _classified(error) from None
         return _reply(answer)
 
-    return Connection("gemini", model, call)
+    return with_temperature("gemini", model, send)
 
 
 def _classified(error: Exception) -> Exception:
