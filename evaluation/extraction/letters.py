@@ -136,7 +136,7 @@ _VERB = r"(?:is|was|be|are|must be|would be|should be|will be|seems? to be|appea
 _STRONG_CUE = (
     rf"(?i:\b(?:answer|option|choice|alternative|statement|letter|response"
     rf"|one)\s(?:\w+\s){{0,3}}?{_VERB}\s?:?"
-    r"|\b(?:i|we)(?:'d|'ll|\swould|\swill)?\s(?:pick|choose|select|say|guess|chose|go\swith|opt\sfor|answer)"
+    r"|\b(?:i|we)(?:'d|'ll|\swould|\swill)?\s(?:pick|choose|select|say|think|guess|chose|go\swith|opt\sfor|answer)"
     r"|\bmy\s(?:\w+\s)?(?:answer|choice|pick)(?:\sis)?\s?:?)"
 )
 _WEAK_CUE = (
