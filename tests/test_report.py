@@ -155,3 +155,26 @@ def test_a_comparison_of_bare_tables_has_numbers_and_says_what_it_lacks(results,
     page = make_report(tmp_path / "base.csv", tmp_path / "adapted.csv", tmp_path / "out")
     text = page.read_text(encoding="utf-8")
     assert "no sample tables" in text and "C1 Accuracy (GSM8K)" in text
+
+
+def test_the_tasks_are_in_the_order_that_the_page_names(report):
+    """By the number in the column "Forgotten", not by a net loss that the table does not show."""
+    text = report.read_text(encoding="utf-8")
+    table = text[text.index('<table class="tasks">') :].split("</table>")[0]
+    rows = [re.findall(r'<td class="num">(?:<[^>]*>)?(\d+)', row) for row in table.split("<tr>")[2:]]
+    forgotten = [int(row[0]) for row in rows if len(row) > 1]
+    assert len(forgotten) > 2 and forgotten == sorted(forgotten, reverse=True)
+    assert "The tasks with most forgotten answers come first." in text
+
+
+def test_forgotten_alone_decides_the_order():
+    """A task that gained as much as it forgot stays above one that forgot little."""
+    from types import SimpleNamespace
+
+    from evaluation.comparison.model import TaskPairs
+    from evaluation.report.comparison import _tasks
+
+    counts = {"boolq.subset": (1, 0), "gsm8k.subset": (0, 9), "popqa.subset": (7, 30), "mtbench.turn1": None}
+    tasks = {t: TaskPairs(t, 50, 50, 50, 50, (), (), *(c or (None, None))) for t, c in counts.items()}
+    listed = _tasks(0, SimpleNamespace(tasks=tasks, rows={}), {(0, task): {} for task in tasks})
+    assert [t["task"] for t in listed] == ["popqa.subset", "boolq.subset", "gsm8k.subset", "mtbench.turn1"]

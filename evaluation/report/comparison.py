@@ -224,7 +224,7 @@ def _deeper(row: RowResult) -> Iterator[str]:
 
 
 def _tasks(n: int, pair: PairResult, there: Outcomes) -> list[dict[str, Any]]:
-    """The tasks, those that lost most first, those without a verdict last."""
+    """The tasks, those with most forgotten answers first, those without a verdict last."""
     listed = []
     for task, info in pair.tasks.items():
         if (n, task) not in there:
@@ -253,8 +253,7 @@ def _tasks(n: int, pair: PairResult, there: Outcomes) -> list[dict[str, Any]]:
 
     def order(entry: dict[str, Any]) -> tuple[bool, int, int]:
         info = pair.tasks[entry["task"]]
-        forgotten, gained = info.forgotten or 0, info.gained or 0
-        return not entry["judged"], gained - forgotten, -forgotten
+        return not entry["judged"], -(info.forgotten or 0), info.gained or 0
 
     return sorted(listed, key=order)
 
