@@ -48,6 +48,8 @@ def hostile_tables(run_seed: int) -> dict:
         judgements=[json.dumps([reply]) for reply in replies],
     )
     tables["boolq.subset"].columns["evidence_hit"] = [True] * 40
+    unsafe = tables["harmbench.subset"].columns["unsafe_refusal"]
+    tables["harmbench.subset"].columns["unsafe_refusal"] = [*unsafe[:25], *[None] * 15]  # harmless requests
     tables["mtbench.turn2"].columns["judgements"] = ["no json"] * 40
     return tables
 

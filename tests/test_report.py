@@ -178,3 +178,17 @@ def test_forgotten_alone_decides_the_order():
     tasks = {t: TaskPairs(t, 50, 50, 50, 50, (), (), *(c or (None, None))) for t, c in counts.items()}
     listed = _tasks(0, SimpleNamespace(tasks=tasks, rows={}), {(0, task): {} for task in tasks})
     assert [t["task"] for t in listed] == ["popqa.subset", "boolq.subset", "gsm8k.subset", "mtbench.turn1"]
+
+
+def test_the_columns_of_a_task_add_up_to_its_pairs(report):
+    """The harmless half of harmbench has no verdict: it has a column of its own."""
+    text = report.read_text(encoding="utf-8")
+    table = text[text.index('<table class="tasks">') :].split("</table>")[0]
+    rows = [re.findall(r'<td class="num">(?:<[^>]*>)?(\d+)', row) for row in table.split("<tr>")[2:]]
+    judged = [list(map(int, row)) for row in rows if len(row) > 1]
+    assert judged and all(sum(row[:-1]) == row[-1] for row in judged)
+    assert [row[-2] for row in judged if row[-2]] == [15]
+    (bench,) = [b for b in blocks_of(report) if b["task"] == "harmbench.subset"]
+    unjudged = bench["measures"][0]["outcomes"][-1]
+    assert unjudged[:2] == ["-", "No verdict"]
+    assert f'#samples/0/harmbench.subset/{bench["measures"][0]["key"]}/-">{unjudged[2]}</a>' in table

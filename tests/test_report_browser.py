@@ -68,7 +68,7 @@ def test_from_a_cell_to_a_forgotten_sample(page, report):
     page.locator("#heat tr", has_text="C1 Knowledge").locator("td a").click()
     assert page.locator(".view.open h1").inner_text().startswith("C1 Knowledge")
     row = page.locator(".view.open tr", has_text="C1 Accuracy (GSM8K)")
-    assert "[" in row.inner_text() and "40 paired" in row.inner_text()
+    assert "[" in row.inner_text() and "40 pairs count" in row.inner_text()
     row.get_by_text("12 forgotten").click()
     assert page.locator(".card").count() == 12
     card = page.locator(".card").first

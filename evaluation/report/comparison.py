@@ -238,6 +238,7 @@ def _tasks(n: int, pair: PairResult, there: Outcomes) -> list[dict[str, Any]]:
             if c in COLUMN_BY_NAME and COLUMN_BY_NAME[c].task == task
         )
         counts = {"f": info.forgotten, "g": info.gained, "h": info.both_right, "l": info.both_wrong}
+        counts["-"] = info.shared - sum(count or 0 for count in counts.values())
         listed.append(
             {
                 "task": task,

@@ -35,7 +35,7 @@ CHANGED_FIRST = 4  # changed samples for each unchanged one, where not all fit
 # outcome codes
 FELL, ROSE, HIGH, LOW, SAME, SCORED, UNSCORED = "f", "g", "h", "l", "e", "v", "-"
 _FLIPS = (
-    (FELL, "Forgotten"), (ROSE, "Gained"), (HIGH, "Both right"), (LOW, "Both wrong"), (UNSCORED, "Not scored")
+    (FELL, "Forgotten"), (ROSE, "Gained"), (HIGH, "Both right"), (LOW, "Both wrong"), (UNSCORED, "No verdict")
 )  # fmt: skip
 _HABITS = (
     (FELL, "Yes → no"), (ROSE, "No → yes"), (HIGH, "Both yes"), (LOW, "Both no"), (UNSCORED, "Not scored")
