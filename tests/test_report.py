@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from evaluation.report.facts import RIGHT, reason_text, right_of
 from evaluation.report.samples import Measure, _order
-from evaluation.report.texts import cut, json_for_page, turns, visible
+from evaluation.report.texts import cut, json_for_page, readable, turns, visible
+from evaluation.tasks import TASKS
 from tests.report_pages import HOSTILE, make_report, make_results
 
 
@@ -67,12 +69,61 @@ def test_json_in_a_page_cannot_leave_its_element(text):
         ("two turns", '["One?", "Two\\n?"]', "— turn 1 —\nOne?\n\n— turn 2 —\nTwo\n?"),
         ("a cut list stays as it is", '["One?", "Tw', '["One?", "Tw'),
         ("a list of objects stays as it is", '["a", {"b": 1}]', '["a", {"b": 1}]'),
+        (
+            "objects with a user prompt",
+            '[{"user prompt": "One?"}, {"user prompt": "Two\\n?"}]',
+            "— turn 1 —\nOne?\n\n— turn 2 —\nTwo\n?",
+        ),
+        ("objects without one", '[{"a": "One?"}]', '[{"a": "One?"}]'),
+        ("brackets without end", '[{"' + "[" * 100_000, '[{"' + "[" * 100_000),
+        ("deep brackets", '["a", ' + "[" * 100_000 + "]" * 100_001, '["a", ' + "[" * 100_000 + "]" * 100_001),
         ("a plain prompt", "[1] What?", "[1] What?"),
         ("no prompt", None, None),
     ],
 )
 def test_turns_of_a_prompt_are_told_apart(what, text, expected):
     assert turns(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("what", "text", "expected"),
+    [
+        (
+            "tests of a program",
+            '{"test": "def check(f):\\n    assert f(1) == 2\\n", "entry_point": "f"}',
+            "test:\ndef check(f):\n    assert f(1) == 2\n\nentry_point: f",
+        ),
+        ("no text", '{"answer": "Indiana", "facts": null, "n": [1]}', "answer: Indiana\nfacts: null\nn: [1]"),
+        ("a long list", '{"n": ["' + "x" * 90 + '"]}', 'n:\n[\n  "' + "x" * 90 + '"\n]\n'),
+        ("a list", '["a", "b"]', '["a", "b"]'),
+        ("cut", '{"test": "def check', '{"test": "def check'),
+        ("deep", '{"a": ' + "[" * 100_000, '{"a": ' + "[" * 100_000),
+        ("plain", "#### 7", "#### 7"),
+        ("nothing", None, None),
+    ],
+)
+def test_a_gold_object_is_shown_with_its_lines(what, text, expected):
+    assert readable(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("reason", "task", "expected"),
+    [
+        ("wrong_answer", "mbpp.full", "the program ran, and a test failed"),
+        ("wrong_answer", "boolq.subset", "not the reference answer"),
+        ("timeout", "humaneval.full", "the program ran too long"),
+        ("empty", "humaneval.full", "the answer is empty"),
+        ("some_new_code", "gsm8k.subset", "some new code"),
+    ],
+)
+def test_reasons_in_words(reason, task, expected):
+    assert reason_text(reason, task) == expected
+
+
+def test_the_mark_from_which_an_answer_is_right_is_named():
+    for task, mark in (("mtbench.turn2", "7 or above"), ("followbench.subset", "0.9 or above")):
+        assert mark in right_of(task)
+    assert right_of("gsm8k.subset") == "" and set(RIGHT) <= set(TASKS)
 
 
 def test_a_long_text_is_cut_in_the_middle_and_says_so():

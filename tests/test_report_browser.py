@@ -254,3 +254,31 @@ def test_the_difference_leaves_what_both_texts_share(page, report):
           if (kept !== also || kept.length !== t[a.length][b.length]) return [a.join(''), b.join('')];
         } return true; }"""
     )
+
+
+def test_why_an_answer_is_wrong_is_seen_without_a_click(page, report):
+    """The judge's reply is open where a sample changed and folded elsewhere; the pass mark is named."""
+    page.goto(f"{report.as_uri()}#samples/0/gsm8k.subset/correct/f")
+    assert page.locator(".card details").first.evaluate("e => e.open")
+    page.goto(f"{report.as_uri()}#samples/0/gsm8k.subset/correct/h")
+    page.wait_for_selector(".badge.h")
+    assert not page.locator(".card details").first.evaluate("e => e.open")
+    assert page.locator("#right").is_hidden()
+    page.goto(f"{report.as_uri()}#samples/0/mtbench.turn2/passed")
+    page.wait_for_selector("#samples-title:text('mtbench.turn2')")
+    assert "rating is 7 or above" in page.locator("#right").inner_text()
+    page.goto(f"{report.as_uri()}#samples/0/mtbench.turn2/rating")
+    page.wait_for_selector("#right", state="hidden")
+
+
+def test_a_program_keeps_its_lines(page, report):
+    page.goto(report.as_uri())
+    found = page.evaluate(
+        """() => ['def f():\\n    return 1', 'Sure:\\n1', '1'].map((x) =>
+        [readBox({ a: 'Sure:\\n1', x }, true, '').textContent, readBox({ a: '', x }, true, '').className])"""
+    )
+    assert found == [
+        ["Program that was run:def f():\n    return 1", "program"],
+        ["Program that was run: the whole answer, as above", "program"],
+        ["Program that was run: 1", "read"],
+    ]

@@ -25,6 +25,12 @@ function chosenMeasure(block) {
   return Math.max(0, block.measures.findIndex((m) => m.key === list.measure));
 }
 
+/** Whether a measure is the block's verdict of right or wrong. */
+function isVerdict(block, key) {
+  const first = block?.measures[0];
+  return Boolean(first && first.flag && first.direction > 0 && first.key === key);
+}
+
 /** How much a sample lost: the chosen measure first, then all others together, each at its direction. */
 function loss(item) {
   const part = (m) => {
@@ -104,6 +110,8 @@ function showSamples(wanted) {
     button.addEventListener('click', () => go({ outcome: code }));
     return button;
   }));
+  const verdict = list.task !== EVERY_TASK && isVerdict(blocks[0], list.measure) ? blocks[0].right : '';
+  field('right').textContent = verdict ? `An answer is right where ${verdict}.` : '';
   if (hadFocus) field('outcomes').querySelector('[aria-pressed=true]').focus();
   list.sums = new Map(buttons);
   refresh();
@@ -132,7 +140,10 @@ function showMore() {
   const next = list.found.slice(list.shown, list.shown + AT_ONCE);
   field('cards').append(...next.map((item) => {
     const card = sampleCard(item, item.measure, names, field('pick-diff').checked, query);
-    if (list.task === EVERY_TASK) card.firstChild.prepend(make('span', 'values', item.block.task));
+    if (list.task === EVERY_TASK) {
+      card.firstChild.prepend(make('span', 'values', item.block.task));
+      if (item.measure >= 0 && item.block.right) card.firstChild.after(labelled('Right:', item.block.right));
+    }
     return card;
   }));
   list.shown += next.length;
