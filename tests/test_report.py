@@ -212,7 +212,7 @@ def test_the_tasks_are_in_the_order_that_the_page_names(report):
     """By the number in the column "Forgotten", not by a net loss that the table does not show."""
     text = report.read_text(encoding="utf-8")
     table = text[text.index('<table class="tasks">') :].split("</table>")[0]
-    rows = [re.findall(r'<td class="num">(?:<[^>]*>)?(\d+)', row) for row in table.split("<tr>")[2:]]
+    rows = [re.findall(r'<td class="num"[^>]*>(?:<[^>]*>)?(\d+)', row) for row in table.split("<tr>")[2:]]
     forgotten = [int(row[0]) for row in rows if len(row) > 1]
     assert len(forgotten) > 2 and forgotten == sorted(forgotten, reverse=True)
     assert "The tasks with most forgotten answers come first." in text
@@ -235,7 +235,7 @@ def test_the_columns_of_a_task_add_up_to_its_pairs(report):
     """The harmless half of harmbench has no verdict: it has a column of its own."""
     text = report.read_text(encoding="utf-8")
     table = text[text.index('<table class="tasks">') :].split("</table>")[0]
-    rows = [re.findall(r'<td class="num">(?:<[^>]*>)?(\d+)', row) for row in table.split("<tr>")[2:]]
+    rows = [re.findall(r'<td class="num"[^>]*>(?:<[^>]*>)?(\d+)', row) for row in table.split("<tr>")[2:]]
     judged = [list(map(int, row)) for row in rows if len(row) > 1]
     assert judged and all(sum(row[:-1]) == row[-1] for row in judged)
     assert [row[-2] for row in judged if row[-2]] == [15]

@@ -282,3 +282,28 @@ def test_a_program_keeps_its_lines(page, report):
         ["Program that was run: the whole answer, as above", "program"],
         ["Program that was run: 1", "read"],
     ]
+
+
+@pytest.mark.parametrize("page", [{"viewport": {"width": 390, "height": 844}}], indirect=True, ids=["phone"])
+def test_a_phone_shows_every_number_of_a_task_with_its_name(page, report):
+    page.goto(report.as_uri())
+    row = page.locator(".tasks tr", has_text="gsm8k.subset")
+    assert row.locator("td").evaluate_all("cells => cells.map(c => c.dataset.label)") == [
+        "Forgotten", "Gained", "Both right", "Both wrong", "No verdict", "Pairs", "Counts in"
+    ]  # fmt: skip
+    for cell in row.locator("td").all():
+        box = cell.bounding_box()
+        assert box["x"] >= 0 and box["x"] + box["width"] <= 390
+        assert cell.evaluate("c => getComputedStyle(c, '::before').content").strip('"') != "none"
+    assert page.locator(".scroll.more").count() == 0
+
+
+@pytest.mark.parametrize("page", [{"viewport": {"width": 390, "height": 844}}], indirect=True, ids=["phone"])
+def test_a_table_that_goes_on_sideways_says_so(page, report):
+    page.goto(report.as_uri())
+    page.evaluate("document.querySelectorAll('#heat tr td').forEach((c) => c.after(c.cloneNode(true)))")
+    page.evaluate("document.querySelectorAll('#heat tr td').forEach((c) => c.after(c.cloneNode(true)))")
+    page.set_viewport_size({"width": 391, "height": 844})
+    hint = page.locator(".scroll.more:has(#heat)")
+    hint.wait_for()
+    assert "sideways" in hint.evaluate("e => getComputedStyle(e, '::before').content")

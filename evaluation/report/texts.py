@@ -98,7 +98,7 @@ def _entry(key: str, value: Any) -> str:
     if not isinstance(value, str):
         many = isinstance(value, (dict, list)) and len(json.dumps(value)) > 80
         value = json.dumps(value, ensure_ascii=False, indent=2 if many else None)
-    value = value.replace("\r\n", "\n").strip("\n")
+    value = value.replace("\r\n", "\n").rstrip("\n")  # what counts lines counts from the first
     return f"{key}:\n{value}\n" if "\n" in value else f"{key}: {value}"
 
 
