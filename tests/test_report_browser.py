@@ -307,3 +307,15 @@ def test_a_table_that_goes_on_sideways_says_so(page, report):
     hint = page.locator(".scroll.more:has(#heat)")
     hint.wait_for()
     assert "sideways" in hint.evaluate("e => getComputedStyle(e, '::before').content")
+
+
+def test_that_differences_are_not_marked_is_said_once(page, report):
+    page.goto(f"{report.as_uri()}#samples/0/gsm8k.subset/correct/f")
+    shows(page, 12)
+    assert "little in common" not in page.locator("#samples").inner_text()
+    page.evaluate(
+        """() => { for (const { entry } of list.found.slice(0, 3)) {
+        entry.s[0].a = 'a '.repeat(200); entry.s[1].a = 'b '.repeat(200); } refresh(); }"""
+    )
+    assert "In 3 of those below" in page.locator("#count").inner_text()
+    assert "little in common" not in page.locator("#cards").inner_text()

@@ -123,7 +123,7 @@ function sampleCard(item, chosen, names, withDiff, query) {
       const [before, after] = entry.s.map((side) => words(side.a));
       marks = different(before, after, mostChanges(before.length + after.length));
     }
-    if (!marks && !remark) remark = 'The answers have little in common; differences are not marked.';
+    if (!marks && !remark) card.dataset.apart = '';  // little in common: marks would be everywhere
   }
   const sides = make('div', entry.s.length > 1 ? 'sides' : 'sides one');
   entry.s.forEach((side, i) => sides.append(sideBox(

@@ -153,8 +153,10 @@ function showMore() {
   const [, all, here] = list.sums.get(list.outcome) || ['', 0, 0];
   const drawn = here < all ? ` This page holds ${here.toLocaleString('en')} of ${all.toLocaleString('en')}, `
     + 'a sample: changed answers first, the rest a seeded random draw.' : '';
+  const apart = field('cards').querySelectorAll('[data-apart]').length;
+  const unmarked = apart ? ` In ${apart.toLocaleString('en')} of those below the two answers have little in common, so differences are not marked.` : '';
   field('count').textContent = `${list.found.length.toLocaleString('en')} sample${list.found.length === 1 ? '' : 's'}`
-    + (query ? ` with “${list.query.trim()}”` : '') + (left > 0 ? `, the first ${list.shown} below.` : '.') + drawn;
+    + (query ? ` with “${list.query.trim()}”` : '') + (left > 0 ? `, the first ${list.shown} below.` : '.') + drawn + unmarked;
   markHits(query);
 }
 
