@@ -243,3 +243,19 @@ def test_the_columns_of_a_task_add_up_to_its_pairs(report):
     unjudged = bench["measures"][0]["outcomes"][-1]
     assert unjudged[:2] == ["-", "No verdict"]
     assert f'#samples/0/harmbench.subset/{bench["measures"][0]["key"]}/-">{unjudged[2]}</a>' in table
+
+
+@pytest.mark.parametrize(
+    ("green_red", "expected"), [(True, "with green for better"), (False, "a group's colour means less")]
+)
+def test_the_legend_names_its_colours_and_sets_the_picture_apart(results, tmp_path, green_red, expected):
+    from evaluation.comparison.config import Config, PairConfig, Plot
+    from evaluation.comparison.run import compare
+    from evaluation.report.comparison import write_report
+
+    pair = PairConfig((results / "base",), (results / "adapted",), "SFT")
+    comparison, pairs = compare(Config(model_pairs=(pair,)))
+    page = write_report(tmp_path / "report.html", comparison, pairs, Plot(use_green_red=green_red))
+    text = page.read_text(encoding="utf-8")
+    for words in ("▼ red: worse", "▲ blue: better", "◆ violet: a habit", expected):
+        assert words in text

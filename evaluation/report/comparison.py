@@ -59,6 +59,7 @@ def write_report(path: Path, comparison: Comparison, pairs: Pairs, plot: Plot) -
         "shown": sum(len(b["records"]) for b in blocks),
         "total": sum(b["total"] for b in blocks),
         "cap": plot.color_cap,
+        "picture_says_better": plot.use_green_red,
         "page": {"models": [[visible(pair.base_name), visible(pair.adapted_name)] for pair, *_ in pairs],
                  "names": [visible(pair.name) for pair, *_ in pairs]},
     }  # fmt: skip
