@@ -64,13 +64,14 @@ def make_results(folder: Path) -> Path:
     return folder
 
 
-def make_report(base: Path, adapted: Path, out: Path) -> Path:
-    """Runs compare_models.py without pictures; returns the path of its report."""
+def make_report(base: Path, adapted: Path, out: Path, more: str = "", code: int = 0) -> Path:
+    """Runs compare_models.py without pictures; returns the path of its report. more: lines for the
+    configuration; code: the exit code that must come."""
     config = out.parent / "config.yaml"
     config.write_text(
         f"model_pairs: [[{base}, {adapted}, 'SFT </script>']]\noutput_dir: {out}\n"
-        "save_options: {save_figure: false}\n",
+        f"save_options: {{save_figure: false}}\n{more}",
         encoding="utf-8",
     )
-    assert compare_models.main(["--config", str(config)]) == 0
+    assert compare_models.main(["--config", str(config)]) == code
     return out / "report.html"

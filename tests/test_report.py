@@ -259,3 +259,36 @@ def test_the_legend_names_its_colours_and_sets_the_picture_apart(results, tmp_pa
     text = page.read_text(encoding="utf-8")
     for words in ("▼ red: worse", "▲ blue: better", "◆ violet: a habit", expected):
         assert words in text
+
+
+def test_the_verdict_of_the_gate_is_on_top_and_with_each_row(results, tmp_path):
+    page = make_report(results / "base", results / "adapted", tmp_path / "out", "gate: 5\n", 4)
+    text = page.read_text(encoding="utf-8")
+    top, rows = text[: text.index("Drift by capability, in percent")], text[text.index('id="row-0-0"') :]
+    assert "Gate: INCOMPLETE" in top and "exit code 4" in top and "Not gated: " in top
+    first = rows.split("</section>")[0]
+    assert "C1 Knowledge" in first and "A loss of 5 % is allowed." in first
+    verdict, reason = re.search(r"<b>Gate: ([A-Z]+)</b>: ([^<]+)", first).groups()
+    assert verdict in ("INCOMPLETE", "REGRESSION", "INCONCLUSIVE") and reason.strip() in top
+    (habit,) = [s for s in rows.split("</section>") if '<h1 tabindex="-1">W3a Verbosity' in s]
+    assert "this row is not gated" in habit
+    assert {path.name for path in page.parent.glob("gate.*")} == {"gate.md", "gate.xml"}
+
+
+def test_without_a_gate_the_page_says_nothing_of_one(report):
+    assert "Gate" not in report.read_text(encoding="utf-8")
+
+
+def test_a_verdict_of_the_gate_stands_above_those_that_weigh_less():
+    from evaluation.comparison.gate import Gate, PairGate, RowGate
+    from evaluation.report.verdicts import MEANS, gate_values
+
+    rows = [RowGate(v, "CAN", 1, 5.0, v, f"why {v}") for v in ("PASS", "REGRESSION", "INCOMPLETE")]
+    gate = Gate((PairGate("SFT", "base", tuple(rows)), PairGate("DPO", "", (), "cannot be read")), ("W3a",))
+    values = gate_values(gate)
+    assert (values["verdict"], values["exit_code"], values["not_gated"]) == ("REGRESSION", 2, ["W3a"])
+    first, second = values["pairs"]
+    assert [g["verdict"] for g in first["groups"]] == ["REGRESSION", "INCOMPLETE", "PASS"]
+    assert (first["passed"], first["gated"]) == (1, 3)
+    assert (second["verdict"], second["problem"], second["groups"]) == ("INCOMPLETE", "cannot be read", [])
+    assert set(MEANS) == {"PASS", "INCONCLUSIVE", "INCOMPLETE", "REGRESSION"}

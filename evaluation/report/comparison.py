@@ -17,6 +17,7 @@ from evaluation import DEFINITIONS_VERSION
 from evaluation.comparison.analysis import metric_of
 from evaluation.comparison.config import Plot
 from evaluation.comparison.flips import verdict_columns
+from evaluation.comparison.gate import Gate
 from evaluation.comparison.heatmap import Cell, average_cell, row_cell
 from evaluation.comparison.model import Comparison, MetricResult, PairResult, RowResult
 from evaluation.comparison.pairing import Units, pair_task
@@ -26,6 +27,7 @@ from evaluation.report.facts import gaps_of, how_of, made_of, value_text
 from evaluation.report.page import write_page
 from evaluation.report.samples import PAGE_TEXT, block, measures_of, sides_of_pair
 from evaluation.report.texts import visible
+from evaluation.report.verdicts import gate_values, rows_of_gate
 from evaluation.results import ModelResult, read_samples
 from evaluation.taxonomy import CAPABILITIES, COLUMN_BY_NAME, COLUMNS, GROUPS
 
@@ -36,8 +38,11 @@ Outcomes = dict[tuple[int, str], dict[str, dict[str, int]]]  # (pair, task) → 
 Constants = dict[tuple[int, str, str], float]  # (pair, task, measure) → the one value of every sample
 
 
-def write_report(path: Path, comparison: Comparison, pairs: Pairs, plot: Plot) -> Path:
-    """Writes the page; where there are no sample tables it has the numbers alone, and says so."""
+def write_report(
+    path: Path, comparison: Comparison, pairs: Pairs, plot: Plot, gate: Gate | None = None
+) -> Path:
+    """Writes the page; where there are no sample tables it has the numbers alone, and says so. gate: its
+    verdicts are shown first, and with each row."""
     blocks, constants = _blocks(pairs)
     there = {
         (b["pair"], b["task"]): {m["key"]: {o[0]: o[2] for o in m["outcomes"]} for m in b["measures"]}
@@ -45,6 +50,13 @@ def write_report(path: Path, comparison: Comparison, pairs: Pairs, plot: Plot) -
     }
     values = {
         "stamps": stamps(comparison),
+        "gate": gate_values(gate) if gate else None,
+        "gate_rows": rows_of_gate(gate),
+        "row_places": {
+            (pair.name, title): f"#row-{n}-{place}"
+            for n, (pair, *_) in enumerate(pairs)
+            for place, title in enumerate(pair.rows)
+        },
         "pairs": [
             _pair(n, pair, results, plot, constants, there) for n, (pair, *results) in enumerate(pairs)
         ],
