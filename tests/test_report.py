@@ -216,6 +216,8 @@ def test_the_tasks_are_in_the_order_that_the_page_names(report):
     forgotten = [int(row[0]) for row in rows if len(row) > 1]
     assert len(forgotten) > 2 and forgotten == sorted(forgotten, reverse=True)
     assert "The tasks with most forgotten answers come first." in text
+    names = re.findall(r'<th scope="row"><a [^>]*>([^<]+)', table)
+    assert f"most forgotten in {names[0]} ({forgotten[0]}, gained {rows[0][1]})" in text
 
 
 def test_forgotten_alone_decides_the_order():

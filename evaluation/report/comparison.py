@@ -21,7 +21,7 @@ from evaluation.comparison.gate import Gate
 from evaluation.comparison.heatmap import Cell, average_cell, row_cell
 from evaluation.comparison.model import Comparison, MetricResult, PairResult, RowResult
 from evaluation.comparison.pairing import Units, pair_task
-from evaluation.comparison.summary import flip_sentence, notes_of, verdict_rows
+from evaluation.comparison.summary import notes_of, verdict_rows
 from evaluation.comparison.words import MINUS, number, points_text, span, stamps
 from evaluation.report.facts import gaps_of, how_of, made_of, value_text
 from evaluation.report.page import write_page
@@ -189,7 +189,7 @@ def _pair(
         "adapted_name": pair.adapted_name,
         "runs": (pair.base_runs, pair.adapted_runs),
         "verdicts": shown,
-        "flips": flip_sentence(pair),
+        "flips": _flips_told(pair),
         "notes": notes_of(pair),
         "differences": [str(d) for d in pair.differences],
         "tasks": _tasks(n, pair, there),
@@ -221,6 +221,18 @@ def _pair(
         ],
         "has_samples": pair.has_samples,
     }
+
+
+def _flips_told(pair: PairResult) -> str:
+    """Forgotten and gained in one sentence, in the order of the table of tasks."""
+    counted = [t for t in pair.tasks.values() if t.forgotten is not None]
+    if not counted:
+        return ""
+    most = sorted((t for t in counted if t.forgotten), key=lambda t: (-t.forgotten, t.gained))[:3]
+    named = ", ".join(f"{t.task} ({t.forgotten:,}, gained {t.gained:,})" for t in most)
+    forgotten, gained = sum(t.forgotten for t in counted), sum(t.gained for t in counted)
+    told = f"Samples forgotten {forgotten:,}, gained {gained:,}"
+    return f"{told}; most forgotten in {named}." if named else f"{told}."
 
 
 def _deeper(row: RowResult) -> Iterator[str]:
