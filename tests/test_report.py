@@ -121,8 +121,12 @@ def test_reasons_in_words(reason, task, expected):
 
 
 def test_the_mark_from_which_an_answer_is_right_is_named():
-    for task, mark in (("mtbench.turn2", "7 or above"), ("followbench.subset", "0.9 or above")):
-        assert mark in right_of(task)
+    from evaluation.scorers.followbench import PERFECT_FROM
+    from evaluation.scorers.multi_turn import PASSED_FROM
+
+    for task in ("mtbench.turn2", "structflowbench.turn2"):
+        assert f"rating is {PASSED_FROM} or above" in right_of(task)
+    assert f"score is {PERFECT_FROM} or above" in right_of("followbench.subset")
     assert right_of("gsm8k.subset") == "" and set(RIGHT) <= set(TASKS)
 
 
