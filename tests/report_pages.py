@@ -48,6 +48,8 @@ def hostile_tables(run_seed: int) -> dict:
         judgements=[json.dumps([reply]) for reply in replies],
     )
     tables["boolq.subset"].columns["evidence_hit"] = [True] * 40
+    unsafe = tables["harmbench.subset"].columns["unsafe_refusal"]
+    tables["harmbench.subset"].columns["unsafe_refusal"] = [*unsafe[:25], *[None] * 15]  # harmless requests
     tables["mtbench.turn2"].columns["judgements"] = ["no json"] * 40
     return tables
 
@@ -62,13 +64,14 @@ def make_results(folder: Path) -> Path:
     return folder
 
 
-def make_report(base: Path, adapted: Path, out: Path) -> Path:
-    """Runs compare_models.py without pictures; returns the path of its report."""
+def make_report(base: Path, adapted: Path, out: Path, more: str = "", code: int = 0) -> Path:
+    """Runs compare_models.py without pictures; returns the path of its report. more: lines for the
+    configuration; code: the exit code that must come."""
     config = out.parent / "config.yaml"
     config.write_text(
         f"model_pairs: [[{base}, {adapted}, 'SFT </script>']]\noutput_dir: {out}\n"
-        "save_options: {save_figure: false}\n",
+        f"save_options: {{save_figure: false}}\n{more}",
         encoding="utf-8",
     )
-    assert compare_models.main(["--config", str(config)]) == 0
+    assert compare_models.main(["--config", str(config)]) == code
     return out / "report.html"

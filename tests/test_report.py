@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from evaluation.report.facts import RIGHT, reason_text, right_of
 from evaluation.report.samples import Measure, _order
-from evaluation.report.texts import cut, json_for_page, turns, visible
+from evaluation.report.texts import cut, json_for_page, readable, turns, visible
+from evaluation.tasks import TASKS
 from tests.report_pages import HOSTILE, make_report, make_results
 
 
@@ -67,12 +69,65 @@ def test_json_in_a_page_cannot_leave_its_element(text):
         ("two turns", '["One?", "Two\\n?"]', "— turn 1 —\nOne?\n\n— turn 2 —\nTwo\n?"),
         ("a cut list stays as it is", '["One?", "Tw', '["One?", "Tw'),
         ("a list of objects stays as it is", '["a", {"b": 1}]', '["a", {"b": 1}]'),
+        (
+            "objects with a user prompt",
+            '[{"user prompt": "One?"}, {"user prompt": "Two\\n?"}]',
+            "— turn 1 —\nOne?\n\n— turn 2 —\nTwo\n?",
+        ),
+        ("objects without one", '[{"a": "One?"}]', '[{"a": "One?"}]'),
+        ("brackets without end", '[{"' + "[" * 100_000, '[{"' + "[" * 100_000),
+        ("deep brackets", '["a", ' + "[" * 100_000 + "]" * 100_001, '["a", ' + "[" * 100_000 + "]" * 100_001),
         ("a plain prompt", "[1] What?", "[1] What?"),
         ("no prompt", None, None),
     ],
 )
 def test_turns_of_a_prompt_are_told_apart(what, text, expected):
     assert turns(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("what", "text", "expected"),
+    [
+        (
+            "tests of a program",
+            '{"test": "def check(f):\\n    assert f(1) == 2\\n", "entry_point": "f"}',
+            "test:\ndef check(f):\n    assert f(1) == 2\n\nentry_point: f",
+        ),
+        ("no text", '{"answer": "Indiana", "facts": null, "n": [1]}', "answer: Indiana\nfacts: null\nn: [1]"),
+        ("a long list", '{"n": ["' + "x" * 90 + '"]}', 'n:\n[\n  "' + "x" * 90 + '"\n]\n'),
+        ("a list", '["a", "b"]', '["a", "b"]'),
+        ("cut", '{"test": "def check', '{"test": "def check'),
+        ("deep", '{"a": ' + "[" * 100_000, '{"a": ' + "[" * 100_000),
+        ("plain", "#### 7", "#### 7"),
+        ("nothing", None, None),
+    ],
+)
+def test_a_gold_object_is_shown_with_its_lines(what, text, expected):
+    assert readable(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("reason", "task", "expected"),
+    [
+        ("wrong_answer", "mbpp.full", "the program ran, and a test failed"),
+        ("wrong_answer", "boolq.subset", "not the reference answer"),
+        ("timeout", "humaneval.full", "the program ran too long"),
+        ("empty", "humaneval.full", "the answer is empty"),
+        ("some_new_code", "gsm8k.subset", "some new code"),
+    ],
+)
+def test_reasons_in_words(reason, task, expected):
+    assert reason_text(reason, task) == expected
+
+
+def test_the_mark_from_which_an_answer_is_right_is_named():
+    from evaluation.scorers.followbench import PERFECT_FROM
+    from evaluation.scorers.multi_turn import PASSED_FROM
+
+    for task in ("mtbench.turn2", "structflowbench.turn2"):
+        assert f"rating is {PASSED_FROM} or above" in right_of(task)
+    assert f"score is {PERFECT_FROM} or above" in right_of("followbench.subset")
+    assert right_of("gsm8k.subset") == "" and set(RIGHT) <= set(TASKS)
 
 
 def test_a_long_text_is_cut_in_the_middle_and_says_so():
@@ -155,3 +210,91 @@ def test_a_comparison_of_bare_tables_has_numbers_and_says_what_it_lacks(results,
     page = make_report(tmp_path / "base.csv", tmp_path / "adapted.csv", tmp_path / "out")
     text = page.read_text(encoding="utf-8")
     assert "no sample tables" in text and "C1 Accuracy (GSM8K)" in text
+
+
+def test_the_tasks_are_in_the_order_that_the_page_names(report):
+    """By the number in the column "Forgotten", not by a net loss that the table does not show."""
+    text = report.read_text(encoding="utf-8")
+    table = text[text.index('<table class="tasks">') :].split("</table>")[0]
+    rows = [re.findall(r'<td class="num"[^>]*>(?:<[^>]*>)?(\d+)', row) for row in table.split("<tr>")[2:]]
+    forgotten = [int(row[0]) for row in rows if len(row) > 1]
+    assert len(forgotten) > 2 and forgotten == sorted(forgotten, reverse=True)
+    assert "The tasks with most forgotten answers come first." in text
+    names = re.findall(r'<th scope="row"><a [^>]*>([^<]+)', table)
+    assert f"most forgotten in {names[0]} ({forgotten[0]}, gained {rows[0][1]})" in text
+
+
+def test_forgotten_alone_decides_the_order():
+    """A task that gained as much as it forgot stays above one that forgot little."""
+    from types import SimpleNamespace
+
+    from evaluation.comparison.model import TaskPairs
+    from evaluation.report.comparison import _tasks
+
+    counts = {"boolq.subset": (1, 0), "gsm8k.subset": (0, 9), "popqa.subset": (7, 30), "mtbench.turn1": None}
+    tasks = {t: TaskPairs(t, 50, 50, 50, 50, (), (), *(c or (None, None))) for t, c in counts.items()}
+    listed = _tasks(0, SimpleNamespace(tasks=tasks, rows={}), {(0, task): {} for task in tasks})
+    assert [t["task"] for t in listed] == ["popqa.subset", "boolq.subset", "gsm8k.subset", "mtbench.turn1"]
+
+
+def test_the_columns_of_a_task_add_up_to_its_pairs(report):
+    """The harmless half of harmbench has no verdict: it has a column of its own."""
+    text = report.read_text(encoding="utf-8")
+    table = text[text.index('<table class="tasks">') :].split("</table>")[0]
+    rows = [re.findall(r'<td class="num"[^>]*>(?:<[^>]*>)?(\d+)', row) for row in table.split("<tr>")[2:]]
+    judged = [list(map(int, row)) for row in rows if len(row) > 1]
+    assert judged and all(sum(row[:-1]) == row[-1] for row in judged)
+    assert [row[-2] for row in judged if row[-2]] == [15]
+    (bench,) = [b for b in blocks_of(report) if b["task"] == "harmbench.subset"]
+    unjudged = bench["measures"][0]["outcomes"][-1]
+    assert unjudged[:2] == ["-", "No verdict"]
+    assert f'#samples/0/harmbench.subset/{bench["measures"][0]["key"]}/-">{unjudged[2]}</a>' in table
+
+
+@pytest.mark.parametrize(
+    ("green_red", "expected"), [(True, "with green for better"), (False, "a group's colour means less")]
+)
+def test_the_legend_names_its_colours_and_sets_the_picture_apart(results, tmp_path, green_red, expected):
+    from evaluation.comparison.config import Config, PairConfig, Plot
+    from evaluation.comparison.run import compare
+    from evaluation.report.comparison import write_report
+
+    pair = PairConfig((results / "base",), (results / "adapted",), "SFT")
+    comparison, pairs = compare(Config(model_pairs=(pair,)))
+    page = write_report(tmp_path / "report.html", comparison, pairs, Plot(use_green_red=green_red))
+    text = page.read_text(encoding="utf-8")
+    for words in ("▼ red: worse", "▲ blue: better", "◆ violet: a habit", expected):
+        assert words in text
+
+
+def test_the_verdict_of_the_gate_is_on_top_and_with_each_row(results, tmp_path):
+    page = make_report(results / "base", results / "adapted", tmp_path / "out", "gate: 5\n", 4)
+    text = page.read_text(encoding="utf-8")
+    top, rows = text[: text.index("Drift by capability, in percent")], text[text.index('id="row-0-0"') :]
+    assert "Gate: INCOMPLETE" in top and "exit code 4" in top and "Not gated: " in top
+    first = rows.split("</section>")[0]
+    assert "C1 Knowledge" in first and "A loss of 5 % is allowed." in first
+    verdict, reason = re.search(r"<b>Gate: ([A-Z]+)</b>: ([^<]+)", first).groups()
+    assert verdict in ("INCOMPLETE", "REGRESSION", "INCONCLUSIVE") and reason.strip() in top
+    (habit,) = [s for s in rows.split("</section>") if '<h1 tabindex="-1">W3a Verbosity' in s]
+    assert "this row is not gated" in habit
+    assert {path.name for path in page.parent.glob("gate.*")} == {"gate.md", "gate.xml"}
+
+
+def test_without_a_gate_the_page_says_nothing_of_one(report):
+    assert "Gate" not in report.read_text(encoding="utf-8")
+
+
+def test_a_verdict_of_the_gate_stands_above_those_that_weigh_less():
+    from evaluation.comparison.gate import Gate, PairGate, RowGate
+    from evaluation.report.verdicts import MEANS, gate_values
+
+    rows = [RowGate(v, "CAN", 1, 5.0, v, f"why {v}") for v in ("PASS", "REGRESSION", "INCOMPLETE")]
+    gate = Gate((PairGate("SFT", "base", tuple(rows)), PairGate("DPO", "", (), "cannot be read")), ("W3a",))
+    values = gate_values(gate)
+    assert (values["verdict"], values["exit_code"], values["not_gated"]) == ("REGRESSION", 2, ["W3a"])
+    first, second = values["pairs"]
+    assert [g["verdict"] for g in first["groups"]] == ["REGRESSION", "INCOMPLETE", "PASS"]
+    assert (first["passed"], first["gated"]) == (1, 3)
+    assert (second["verdict"], second["problem"], second["groups"]) == ("INCOMPLETE", "cannot be read", [])
+    assert set(MEANS) == {"PASS", "INCONCLUSIVE", "INCOMPLETE", "REGRESSION"}

@@ -66,11 +66,12 @@ def titles(page) -> list[str]:
 def test_from_a_cell_to_a_forgotten_sample(page, report):
     page.goto(report.as_uri())
     page.locator("#heat tr", has_text="C1 Knowledge").locator("td a").click()
+    page.wait_for_selector("#row-0-0.open")
     assert page.locator(".view.open h1").inner_text().startswith("C1 Knowledge")
     row = page.locator(".view.open tr", has_text="C1 Accuracy (GSM8K)")
-    assert "[" in row.inner_text() and "40 paired" in row.inner_text()
+    assert "[" in row.inner_text() and "40 pairs count" in row.inner_text()
     row.get_by_text("12 forgotten").click()
-    assert page.locator(".card").count() == 12
+    shows(page, 12)
     card = page.locator(".card").first
     text = card.inner_text()
     assert "Forgotten" in text and "Judge's reply" in text and "<u>0</u>" in text and "wrong number" in text
@@ -78,13 +79,14 @@ def test_from_a_cell_to_a_forgotten_sample(page, report):
     assert card.locator(".gone").inner_text() == "kept"
     assert card.locator(".new").inner_text() == "changed"
     page.go_back()
+    page.wait_for_selector("#row-0-0.open")
     assert page.locator(".view.open h1").inner_text().startswith("C1 Knowledge")
 
 
 def test_from_the_table_of_tasks_to_a_forgotten_sample_in_one_click(page, report):
     page.goto(report.as_uri())
     page.locator(".tasks tr", has_text="gsm8k.subset").get_by_role("link", name="12", exact=True).click()
-    assert len(titles(page)) == 12
+    shows(page, 12)
 
 
 def test_a_task_is_found_by_part_of_its_name(page, report):
@@ -211,7 +213,7 @@ def test_the_page_of_one_model(page, results):
     page.goto(path.as_uri())
     assert "base <b>one</b>" in page.locator("h1").first.inner_text()
     page.locator(".tasks tr", has_text="gsm8k.subset").get_by_role("link", name="5", exact=True).click()
-    assert len(titles(page)) == 5
+    shows(page, 5)
     assert page.locator(".card .side").count() == 5
     page.locator("#outcomes button", has_text="Right").click()
     shows(page, 20)
@@ -254,3 +256,68 @@ def test_the_difference_leaves_what_both_texts_share(page, report):
           if (kept !== also || kept.length !== t[a.length][b.length]) return [a.join(''), b.join('')];
         } return true; }"""
     )
+
+
+def test_why_an_answer_is_wrong_is_seen_without_a_click(page, report):
+    """The judge's reply is open where a sample changed and folded elsewhere; the pass mark is named."""
+    page.goto(f"{report.as_uri()}#samples/0/gsm8k.subset/correct/f")
+    assert page.locator(".card details").first.evaluate("e => e.open")
+    page.goto(f"{report.as_uri()}#samples/0/gsm8k.subset/correct/h")
+    page.wait_for_selector(".badge.h")
+    assert not page.locator(".card details").first.evaluate("e => e.open")
+    assert page.locator("#right").is_hidden()
+    page.goto(f"{report.as_uri()}#samples/0/mtbench.turn2/passed")
+    page.wait_for_selector("#samples-title:text('mtbench.turn2')")
+    assert "rating is 7 or above" in page.locator("#right").inner_text()
+    page.goto(f"{report.as_uri()}#samples/0/mtbench.turn2/rating")
+    page.wait_for_selector("#right", state="hidden")
+
+
+def test_a_program_keeps_its_lines(page, report):
+    page.goto(report.as_uri())
+    found = page.evaluate(
+        """() => ['def f():\\n    return 1', 'Sure:\\n1', '1'].map((x) =>
+        [readBox({ a: 'Sure:\\n1', x }, true, '').textContent, readBox({ a: '', x }, true, '').className])"""
+    )
+    assert found == [
+        ["Program that was run:def f():\n    return 1", "program"],
+        ["Program that was run: the whole answer, as above", "program"],
+        ["Program that was run: 1", "read"],
+    ]
+
+
+@pytest.mark.parametrize("page", [{"viewport": {"width": 390, "height": 844}}], indirect=True, ids=["phone"])
+def test_a_phone_shows_every_number_of_a_task_with_its_name(page, report):
+    page.goto(report.as_uri())
+    row = page.locator(".tasks tr", has_text="gsm8k.subset")
+    assert row.locator("td").evaluate_all("cells => cells.map(c => c.dataset.label)") == [
+        "Forgotten", "Gained", "Both right", "Both wrong", "No verdict", "Pairs", "Counts in"
+    ]  # fmt: skip
+    for cell in row.locator("td").all():
+        box = cell.bounding_box()
+        assert box["x"] >= 0 and box["x"] + box["width"] <= 390
+        assert cell.evaluate("c => getComputedStyle(c, '::before').content").strip('"') != "none"
+    assert page.locator(".scroll.more").count() == 0
+
+
+@pytest.mark.parametrize("page", [{"viewport": {"width": 390, "height": 844}}], indirect=True, ids=["phone"])
+def test_a_table_that_goes_on_sideways_says_so(page, report):
+    page.goto(report.as_uri())
+    page.evaluate("document.querySelectorAll('#heat tr td').forEach((c) => c.after(c.cloneNode(true)))")
+    page.evaluate("document.querySelectorAll('#heat tr td').forEach((c) => c.after(c.cloneNode(true)))")
+    page.set_viewport_size({"width": 391, "height": 844})
+    hint = page.locator(".scroll.more:has(#heat)")
+    hint.wait_for()
+    assert "sideways" in hint.evaluate("e => getComputedStyle(e, '::before').content")
+
+
+def test_that_differences_are_not_marked_is_said_once(page, report):
+    page.goto(f"{report.as_uri()}#samples/0/gsm8k.subset/correct/f")
+    shows(page, 12)
+    assert "little in common" not in page.locator("#samples").inner_text()
+    page.evaluate(
+        """() => { for (const { entry } of list.found.slice(0, 3)) {
+        entry.s[0].a = 'a '.repeat(200); entry.s[1].a = 'b '.repeat(200); } refresh(); }"""
+    )
+    assert "In 3 of those below" in page.locator("#count").inner_text()
+    assert "little in common" not in page.locator("#cards").inner_text()

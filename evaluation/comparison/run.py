@@ -189,7 +189,15 @@ def write_outputs(
     written.append(path)
     from evaluation.report.comparison import write_report
 
-    written.append(write_report(folder / "report.html", comparison, pairs, config.plot))
+    written.append(
+        write_report(
+            folder / "report.html",
+            comparison,
+            pairs,
+            config.plot,
+            _run_gate(comparison, config, check_gate(config), []) if config.gate else None,
+        )
+    )
     undrawn: list[str] = []
     if config.save.save_figure:
         drawn, undrawn = _draw(comparison, config)

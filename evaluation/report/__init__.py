@@ -3,6 +3,7 @@
     texts.py       what model text becomes before it may enter a page
     samples.py     which samples are shown, and their records
     facts.py       how the results were made, what is missing and why
+    verdicts.py    the gate's verdicts for the page
     comparison.py  the page of a comparison
     model.py       the page of one model
     page.py        templates to one self-contained file

@@ -17,15 +17,17 @@ from evaluation import DEFINITIONS_VERSION
 from evaluation.comparison.analysis import metric_of
 from evaluation.comparison.config import Plot
 from evaluation.comparison.flips import verdict_columns
+from evaluation.comparison.gate import Gate
 from evaluation.comparison.heatmap import Cell, average_cell, row_cell
 from evaluation.comparison.model import Comparison, MetricResult, PairResult, RowResult
 from evaluation.comparison.pairing import Units, pair_task
-from evaluation.comparison.summary import flip_sentence, notes_of, verdict_rows
+from evaluation.comparison.summary import notes_of, verdict_rows
 from evaluation.comparison.words import MINUS, number, points_text, span, stamps
 from evaluation.report.facts import gaps_of, how_of, made_of, value_text
 from evaluation.report.page import write_page
 from evaluation.report.samples import PAGE_TEXT, block, measures_of, sides_of_pair
 from evaluation.report.texts import visible
+from evaluation.report.verdicts import gate_values, rows_of_gate
 from evaluation.results import ModelResult, read_samples
 from evaluation.taxonomy import CAPABILITIES, COLUMN_BY_NAME, COLUMNS, GROUPS
 
@@ -36,8 +38,11 @@ Outcomes = dict[tuple[int, str], dict[str, dict[str, int]]]  # (pair, task) → 
 Constants = dict[tuple[int, str, str], float]  # (pair, task, measure) → the one value of every sample
 
 
-def write_report(path: Path, comparison: Comparison, pairs: Pairs, plot: Plot) -> Path:
-    """Writes the page; where there are no sample tables it has the numbers alone, and says so."""
+def write_report(
+    path: Path, comparison: Comparison, pairs: Pairs, plot: Plot, gate: Gate | None = None
+) -> Path:
+    """Writes the page; where there are no sample tables it has the numbers alone, and says so. gate: its
+    verdicts are shown first, and with each row."""
     blocks, constants = _blocks(pairs)
     there = {
         (b["pair"], b["task"]): {m["key"]: {o[0]: o[2] for o in m["outcomes"]} for m in b["measures"]}
@@ -45,6 +50,13 @@ def write_report(path: Path, comparison: Comparison, pairs: Pairs, plot: Plot) -
     }
     values = {
         "stamps": stamps(comparison),
+        "gate": gate_values(gate) if gate else None,
+        "gate_rows": rows_of_gate(gate),
+        "row_places": {
+            (pair.name, title): f"#row-{n}-{place}"
+            for n, (pair, *_) in enumerate(pairs)
+            for place, title in enumerate(pair.rows)
+        },
         "pairs": [
             _pair(n, pair, results, plot, constants, there) for n, (pair, *results) in enumerate(pairs)
         ],
@@ -59,6 +71,7 @@ def write_report(path: Path, comparison: Comparison, pairs: Pairs, plot: Plot) -
         "shown": sum(len(b["records"]) for b in blocks),
         "total": sum(b["total"] for b in blocks),
         "cap": plot.color_cap,
+        "picture_says_better": plot.use_green_red,
         "page": {"models": [[visible(pair.base_name), visible(pair.adapted_name)] for pair, *_ in pairs],
                  "names": [visible(pair.name) for pair, *_ in pairs]},
     }  # fmt: skip
@@ -176,7 +189,7 @@ def _pair(
         "adapted_name": pair.adapted_name,
         "runs": (pair.base_runs, pair.adapted_runs),
         "verdicts": shown,
-        "flips": flip_sentence(pair),
+        "flips": _flips_told(pair),
         "notes": notes_of(pair),
         "differences": [str(d) for d in pair.differences],
         "tasks": _tasks(n, pair, there),
@@ -210,6 +223,18 @@ def _pair(
     }
 
 
+def _flips_told(pair: PairResult) -> str:
+    """Forgotten and gained in one sentence, in the order of the table of tasks."""
+    counted = [t for t in pair.tasks.values() if t.forgotten is not None]
+    if not counted:
+        return ""
+    most = sorted((t for t in counted if t.forgotten), key=lambda t: (-t.forgotten, t.gained))[:3]
+    named = ", ".join(f"{t.task} ({t.forgotten:,}, gained {t.gained:,})" for t in most)
+    forgotten, gained = sum(t.forgotten for t in counted), sum(t.gained for t in counted)
+    told = f"Samples forgotten {forgotten:,}, gained {gained:,}"
+    return f"{told}; most forgotten in {named}." if named else f"{told}."
+
+
 def _deeper(row: RowResult) -> Iterator[str]:
     """Columns of the capability's deep dive and parts, which enter no mean."""
     for column in COLUMNS:
@@ -224,7 +249,7 @@ def _deeper(row: RowResult) -> Iterator[str]:
 
 
 def _tasks(n: int, pair: PairResult, there: Outcomes) -> list[dict[str, Any]]:
-    """The tasks, those that lost most first, those without a verdict last."""
+    """The tasks, those with most forgotten answers first, those without a verdict last."""
     listed = []
     for task, info in pair.tasks.items():
         if (n, task) not in there:
@@ -238,6 +263,7 @@ def _tasks(n: int, pair: PairResult, there: Outcomes) -> list[dict[str, Any]]:
             if c in COLUMN_BY_NAME and COLUMN_BY_NAME[c].task == task
         )
         counts = {"f": info.forgotten, "g": info.gained, "h": info.both_right, "l": info.both_wrong}
+        counts["-"] = info.shared - sum(count or 0 for count in counts.values())
         listed.append(
             {
                 "task": task,
@@ -253,8 +279,7 @@ def _tasks(n: int, pair: PairResult, there: Outcomes) -> list[dict[str, Any]]:
 
     def order(entry: dict[str, Any]) -> tuple[bool, int, int]:
         info = pair.tasks[entry["task"]]
-        forgotten, gained = info.forgotten or 0, info.gained or 0
-        return not entry["judged"], gained - forgotten, -forgotten
+        return not entry["judged"], -(info.forgotten or 0), info.gained or 0
 
     return sorted(listed, key=order)
 

@@ -3,8 +3,10 @@
     {"task": "gsm8k.subset", "total": 500, "files": ["model_responses/base/gsm8k.subset.jsonl", …],
      "measures": [{"key": "correct", "title": "C1 Accuracy (GSM8K)", "direction": 1, "flag": true,
                    "outcomes": [["f", "Forgotten", 12, 12], …]}],        code, label, in all, on the page
+     "right": "the judge's rating is 7 or above, of 10", "program": false,
      "records": [{"id": "q7", "p": prompt, "g": gold, "o": "f", "v": [[1, 0]],
-                  "s": [{"a": answer, "x": extracted, "r": reason, "t": state, "n": 8, "j": […]}, …]}]}
+                  "s": [{"a": answer, "x": extracted, "r": reason, "d": detail, "t": state, "n": 8,
+                         "j": […]}, …]}]}
 
 A measure is a per-sample column that a metric reads. "o" holds one outcome code a measure, "v" its value for
 each model, "s" one side a model, "n" the row in the response file (from 1). Where a task's texts do not fit
@@ -22,20 +24,23 @@ from typing import Any
 from evaluation.comparison.analysis import metric_of
 from evaluation.comparison.flips import verdict_columns
 from evaluation.comparison.pairing import PairedTask
-from evaluation.report.texts import shown, turns, visible
+from evaluation.report.facts import is_program, reason_text, right_of
+from evaluation.report.texts import readable, shown, turns, visible
 from evaluation.results import ModelResult, SampleTable
 from evaluation.tasks import TASKS
 from evaluation.taxonomy import COLUMNS
 
 PAGE_TEXT = 24_000_000  # characters of samples in a page; what opens in well under two seconds
-LONGEST = {"prompt": 2_000, "gold": 1_000, "answer": 4_000, "extracted": 400, "reply": 1_000}
+LONGEST = {
+    "prompt": 2_000, "gold": 3_000, "answer": 4_000, "extracted": 400, "program": 4_000, "reply": 1_000
+}  # fmt: skip
 JUDGEMENTS = 8  # of one side of a sample
 CHANGED_FIRST = 4  # changed samples for each unchanged one, where not all fit
 
 # outcome codes
 FELL, ROSE, HIGH, LOW, SAME, SCORED, UNSCORED = "f", "g", "h", "l", "e", "v", "-"
 _FLIPS = (
-    (FELL, "Forgotten"), (ROSE, "Gained"), (HIGH, "Both right"), (LOW, "Both wrong"), (UNSCORED, "Not scored")
+    (FELL, "Forgotten"), (ROSE, "Gained"), (HIGH, "Both right"), (LOW, "Both wrong"), (UNSCORED, "No verdict")
 )  # fmt: skip
 _HABITS = (
     (FELL, "Yes → no"), (ROSE, "No → yes"), (HIGH, "Both yes"), (LOW, "Both no"), (UNSCORED, "Not scored")
@@ -162,9 +167,12 @@ def block(sides: Sides, measures: Sequence[Measure], room: int) -> tuple[dict[st
         if used >= room:
             break
         chosen[i] = record = _record(sides, measures, codes, i)
-        used += (
-            200 + len(record["p"] or "") + sum(len(s["a"]) + len(str(s.get("j", ""))) for s in record["s"])
+        texts = (
+            record["p"],
+            record["g"],
+            *(t for s in record["s"] for t in (s["a"], s.get("x"), s.get("j"))),
         )
+        used += 200 + sum(len(str(text)) for text in texts if text)
     places = sorted(chosen)
     described = []
     for measure, code in zip(measures, codes, strict=True):
@@ -189,6 +197,8 @@ def block(sides: Sides, measures: Sequence[Measure], room: int) -> tuple[dict[st
             for name in TASKS[sides.task].also.values()
         },
         "measures": described,
+        "right": right_of(sides.task),
+        "program": is_program(sides.task),
         "records": [chosen[i] for i in places],
     }, used
 
@@ -230,7 +240,7 @@ def _record(sides: Sides, measures: Sequence[Measure], codes: Sequence[Any], i: 
     record = {
         "id": shown(first("id") or first("key"), 200),
         "p": shown(turns(first("prompt")), LONGEST["prompt"]),
-        "g": shown(first("gold"), LONGEST["gold"]),
+        "g": shown(readable(first("gold")), LONGEST["gold"]),
         "o": "".join(code[i] for code in codes),
         "v": [[_plain(side[i]) for side in measure.values] for measure in measures],
         "s": [_side(sides, s, i) for s in range(len(sides.tables))],
@@ -252,8 +262,11 @@ def _side(sides: Sides, s: int, i: int) -> dict[str, Any]:
         "a": shown(sides.text(s, "answer", i), LONGEST["answer"]) or "",
         "n": int(sides.text(s, "row", i) or 0) + 1,
     }
-    for key, column in (("x", "extracted"), ("r", "reason"), ("t", "state")):
-        value = shown(sides.text(s, column, i), LONGEST["extracted"])
+    longest = LONGEST["program" if is_program(sides.task) else "extracted"]
+    for key, column in (("x", "extracted"), ("r", "reason"), ("d", "detail"), ("t", "state")):
+        value = shown(sides.text(s, column, i), longest)
+        if key == "r" and value:
+            value = reason_text(value, sides.task)
         if value is not None and (key, value) != ("t", "ok"):
             side[key] = value
     if told := sides.text(s, "judgements", i):

@@ -52,17 +52,54 @@ def cut(text: str, limit: int) -> str:
     return f"{text[:half]}\n[… {len(text) - 2 * half:,} characters left out here …]\n{text[-half:]}"
 
 
+_TURN_KEYS = ("user prompt", "user_prompt", "content", "prompt", "text")
+
+
 def turns(text: str | None) -> str | None:
-    """A prompt of several turns, kept as a JSON list of texts, with a line above each; others as they are."""
-    if text is None or not text.startswith('["'):
+    """A prompt of several turns, kept as a JSON list of texts or of objects with a "user prompt", with a line
+    above each; others as they are."""
+    if text is None or not text.startswith(('["', "[{")):
         return text
     try:
-        parts = json.loads(text)
-    except ValueError:  # it was cut, or only looks like a list
+        parts = [_turn(part) for part in json.loads(text)]
+    except (ValueError, RecursionError):  # it was cut, or only looks like a list
         return text
     if not all(isinstance(part, str) for part in parts):
         return text
     return "\n\n".join(f"— turn {number} —\n{part}" for number, part in enumerate(parts, 1))
+
+
+def _turn(part: Any) -> Any:
+    return next((part[key] for key in _TURN_KEYS if key in part), None) if isinstance(part, dict) else part
+
+
+def readable(text: str | None) -> str | None:
+    """A JSON object for people: a key a line, texts of several lines as they were written; others as they
+    are.
+
+    '{"test": "def check(f):\\n    assert f(1) == 2\\n", "entry_point": "f"}' becomes
+
+        test:
+        def check(f):
+            assert f(1) == 2
+
+        entry_point: f
+    """
+    if text is None or not text.startswith("{"):
+        return text
+    try:
+        found = json.loads(text)
+        return "\n".join(_entry(key, value) for key, value in found.items())
+    except (ValueError, RecursionError):  # it was cut, or only looks like an object
+        return text
+
+
+def _entry(key: str, value: Any) -> str:
+    if not isinstance(value, str):
+        many = isinstance(value, (dict, list)) and len(json.dumps(value)) > 80
+        value = json.dumps(value, ensure_ascii=False, indent=2 if many else None)
+    value = value.replace("\r\n", "\n").rstrip("\n")  # what counts lines counts from the first
+    return f"{key}:\n{value}\n" if "\n" in value else f"{key}: {value}"
 
 
 def shown(text: object | None, limit: int) -> str | None:

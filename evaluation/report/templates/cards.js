@@ -52,10 +52,20 @@ function labelled(label, value) {
   return line;
 }
 
-function judgeBox(judgements) {
+/** What was read from an answer: a program or other text of several lines keeps its lines. */
+function readBox(side, program, query) {
+  const label = program ? 'Program that was run:' : 'Read as:', value = side.x;
+  if (value && value.trim() === side.a.trim()) return labelled(label, 'the whole answer, as above');
+  if (!value || !value.includes('\n')) return labelled(label, value || '(nothing)');
+  return make('div', 'program', make('p', 'read', make('b', '', label)), textBox(value, null, '', query));
+}
+
+/** open: the reply is why a sample changed, so it is seen at once. */
+function judgeBox(judgements, open) {
   const failed = judgements.filter((j) => j.status && j.status !== 'ok').length;
   const box = make('details', '', make('summary', '', "Judge's reply" + (judgements.length > 1 ? ` (${judgements.length})` : '')
     + (failed ? ` · ${failed} without verdict` : '')));
+  box.open = open;
   for (const j of judgements) {
     box.append(make('h3', '', [j.mode.replaceAll('_', ' '), j.value, j.status === 'ok' ? '' : j.status].filter(Boolean).join(' · ')));
     if (j.reply) box.append(textBox(j.reply, null, '', ''));
@@ -63,12 +73,13 @@ function judgeBox(judgements) {
   return box;
 }
 
-function sideBox(name, side, marks, kind, query) {
+function sideBox(name, side, marks, kind, query, program, changed) {
   const box = make('div', 'side', make('h3', '', name), textBox(side.a, marks, kind, query));
-  if (side.x !== undefined) box.append(labelled('Read as:', side.x || '(nothing)'));
-  if (side.r) box.append(labelled('Reason:', side.r.replaceAll('_', ' ')));
+  if (side.r) box.append(labelled('Reason:', side.r));
+  if (side.d) box.append(labelled('Detail:', side.d));
+  if (side.x !== undefined) box.append(readBox(side, program, query));
   if (side.t === 'truncated') box.append(labelled('State:', 'cut off while thinking, so no answer'));
-  if (side.j) box.append(judgeBox(side.j));
+  if (side.j) box.append(judgeBox(side.j, changed));
   return box;
 }
 
@@ -112,11 +123,12 @@ function sampleCard(item, chosen, names, withDiff, query) {
       const [before, after] = entry.s.map((side) => words(side.a));
       marks = different(before, after, mostChanges(before.length + after.length));
     }
-    if (!marks && !remark) remark = 'The answers have little in common; differences are not marked.';
+    if (!marks && !remark) card.dataset.apart = '';  // little in common: marks would be everywhere
   }
   const sides = make('div', entry.s.length > 1 ? 'sides' : 'sides one');
   entry.s.forEach((side, i) => sides.append(sideBox(
-    (entry.s.length > 1 ? (i ? 'Adapted: ' : 'Base: ') : 'Answer of ') + names[i], side, marks && marks[i], i ? 'new' : 'gone', query)));
+    (entry.s.length > 1 ? (i ? 'Adapted: ' : 'Base: ') : 'Answer of ') + names[i], side, marks && marks[i], i ? 'new' : 'gone', query,
+    block.program, code === 'f' || code === 'g')));
   if (remark) card.append(make('p', 'read', remark));
   card.append(sides);
   card.append(make('p', 'where', whereText(entry, block, names)));

@@ -121,7 +121,17 @@ function findTasks(event) {
   for (const row of document.querySelectorAll('.tasks tbody tr')) row.hidden = !row.textContent.toLowerCase().includes(words);
 }
 
+/** Says of every table that is wider than its place that there is more to the side. */
+function hintAtWidth() {
+  const places = [...document.querySelectorAll('.scroll')];
+  const look = new ResizeObserver((entries) => entries.forEach(({ target: place }) => {
+    place.classList.toggle('more', place.clientWidth > 0 && place.firstElementChild.offsetWidth > place.clientWidth + 1);
+  }));
+  places.forEach((place) => look.observe(place));
+}
+
 document.documentElement.classList.add('js');
+hintAtWidth();
 document.getElementById('find-task')?.addEventListener('input', findTasks);
 if (document.getElementById('heat')) arrowKeys(document.getElementById('heat'));
 if (field('tools')) {

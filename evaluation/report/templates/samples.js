@@ -25,6 +25,12 @@ function chosenMeasure(block) {
   return Math.max(0, block.measures.findIndex((m) => m.key === list.measure));
 }
 
+/** Whether a measure is the block's verdict of right or wrong. */
+function isVerdict(block, key) {
+  const first = block?.measures[0];
+  return Boolean(first && first.flag && first.direction > 0 && first.key === key);
+}
+
 /** How much a sample lost: the chosen measure first, then all others together, each at its direction. */
 function loss(item) {
   const part = (m) => {
@@ -104,6 +110,8 @@ function showSamples(wanted) {
     button.addEventListener('click', () => go({ outcome: code }));
     return button;
   }));
+  const verdict = list.task !== EVERY_TASK && isVerdict(blocks[0], list.measure) ? blocks[0].right : '';
+  field('right').textContent = verdict ? `An answer is right where ${verdict}.` : '';
   if (hadFocus) field('outcomes').querySelector('[aria-pressed=true]').focus();
   list.sums = new Map(buttons);
   refresh();
@@ -132,7 +140,10 @@ function showMore() {
   const next = list.found.slice(list.shown, list.shown + AT_ONCE);
   field('cards').append(...next.map((item) => {
     const card = sampleCard(item, item.measure, names, field('pick-diff').checked, query);
-    if (list.task === EVERY_TASK) card.firstChild.prepend(make('span', 'values', item.block.task));
+    if (list.task === EVERY_TASK) {
+      card.firstChild.prepend(make('span', 'values', item.block.task));
+      if (item.measure >= 0 && item.block.right) card.firstChild.after(labelled('Right:', item.block.right));
+    }
     return card;
   }));
   list.shown += next.length;
@@ -142,8 +153,10 @@ function showMore() {
   const [, all, here] = list.sums.get(list.outcome) || ['', 0, 0];
   const drawn = here < all ? ` This page holds ${here.toLocaleString('en')} of ${all.toLocaleString('en')}, `
     + 'a sample: changed answers first, the rest a seeded random draw.' : '';
+  const apart = field('cards').querySelectorAll('[data-apart]').length;
+  const unmarked = apart ? ` In ${apart.toLocaleString('en')} of those below the two answers have little in common, so differences are not marked.` : '';
   field('count').textContent = `${list.found.length.toLocaleString('en')} sample${list.found.length === 1 ? '' : 's'}`
-    + (query ? ` with “${list.query.trim()}”` : '') + (left > 0 ? `, the first ${list.shown} below.` : '.') + drawn;
+    + (query ? ` with “${list.query.trim()}”` : '') + (left > 0 ? `, the first ${list.shown} below.` : '.') + drawn + unmarked;
   markHits(query);
 }
 
