@@ -226,8 +226,36 @@ def test_a_key_that_occurs_twice_is_an_error_that_lists_it(tmp_path, key, words)
     table.columns["key"][1] = key
     synthetic.write_result(tmp_path / "a", "a", {"popqa.subset": table})
     synthetic.model(tmp_path, "b", n=20, tasks=("popqa.subset",))
-    with pytest.raises(ResultError, match=words):
-        pair_of(tmp_path, "b", "a")
+    pair = pair_of(tmp_path, "b", "a")
+    assert [(u.task, u.is_error) for u in pair.unpaired] == [("popqa.subset", True)]
+    assert words in pair.unpaired[0].reason
+
+
+@pytest.mark.parametrize(
+    ("keys", "words", "code"),
+    [
+        ([None] * 60, "rows have neither id nor prompt, so they cannot be paired; give them an id column", 0),
+        ([None, *(f"q{i:04d}" for i in range(1, 60))], "1 of 60 rows have neither id nor prompt", 0),
+        (["prompt:ab"] * 2 + [f"q{i:04d}" for i in range(58)], "more than once (prompt:ab)", 4),
+    ],
+)
+def test_a_task_that_cannot_be_paired_has_no_interval_and_the_others_go_on(
+    tmp_path, capsys, keys, words, code
+):
+    for name, seed in (("a", 1), ("b", 2)):
+        tables = {t: synthetic.task_table(t, 60, run_seed=seed) for t in ("popqa.subset", "boolq.subset")}
+        tables["popqa.subset"].columns["key"] = keys
+        file = {"tasks": {"popqa.subset": {"file": "responses/popqa.subset.jsonl"}}}
+        synthetic.write_result(tmp_path / name, name, tables, file)
+    assert run("--base", tmp_path / "a", "--adapted", tmp_path / "b", "--output", tmp_path / "o") == code
+    captured = capsys.readouterr()
+    said = f"a (responses/popqa.subset.jsonl), popqa.subset: {'rows without' if code else ''}"
+    assert said in " ".join(captured.out.split())
+    assert words in " ".join(captured.out.split())
+    assert (words in captured.err) == bool(code)
+    long = {line["name"]: line for line in csv_lines(tmp_path / "o" / "comparison_long.csv")}
+    assert long["C1 Accuracy (PopQA)"]["deviation"] and not long["C1 Accuracy (PopQA)"]["low"]
+    assert long["C3 Accuracy (BoolQ)"]["low"]
 
 
 def test_an_unscored_sample_leaves_the_pair(tmp_path):

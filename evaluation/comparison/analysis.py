@@ -43,8 +43,9 @@ from evaluation.comparison.model import (
     MetricResult,
     PairResult,
     RowResult,
+    Unpaired,
 )
-from evaluation.comparison.pairing import PairedTask, Units, pair_task
+from evaluation.comparison.pairing import PairedTask, PairingError, Units, pair_task
 from evaluation.comparison.sameness import same_in_tasks
 from evaluation.comparison.truncation import cut_shares
 from evaluation.comparison.words import points_text
@@ -83,10 +84,11 @@ def compare_pair(
 ) -> PairResult:
     """One adapted model (one or several runs) against its base.
 
-    Raises ResultError (a table that cannot be read, an id twice) and MissingError (`missing: error`).
+    Tasks whose samples cannot be paired (no key, or one twice) are in `unpaired`; the others go on. Raises
+    ResultError (a table that cannot be read) and MissingError (`missing: error`).
     """
     units = Units()
-    tasks = _pair_tasks(base, adapted, units)
+    tasks, unpaired = _pair_tasks(base, adapted, units)
     values_b, values_a = mean_values(base), mean_values(adapted)
     names = dict.fromkeys([c.name for c in COLUMNS] + [c for plan in plans for c in plan.columns])
     metrics = {c: _metric(c, values_b.get(c), values_a.get(c), tasks, base, adapted, rules) for c in names}
@@ -117,6 +119,7 @@ def compare_pair(
         bool(tasks),
         step,
         same_in_tasks(base[0], adapted[0], tasks),
+        unpaired,
     )
 
 
@@ -132,13 +135,24 @@ def mean_values(runs: Sequence[ModelResult]) -> dict[str, float | None]:
 
 def _pair_tasks(
     base: Sequence[ModelResult], adapted: Sequence[ModelResult], units: Units
-) -> dict[str, PairedTask]:
+) -> tuple[dict[str, PairedTask], tuple[Unpaired, ...]]:
     common = set.intersection(*(set(r.tasks_with_samples) for r in (*base, *adapted)))
-    tasks = {}
+    tasks, unpaired = {}, []
     for task in (t for t in TASKS if t in common):
         tables = [[r.scores(task) for r in side] for side in (base, adapted)]
-        tasks[task] = pair_task(tables[0], tables[1], units, (base[0].name, adapted[0].name))
-    return tasks
+        names = (_with_file(base[0], task), _with_file(adapted[0], task))
+        try:
+            tasks[task] = pair_task(tables[0], tables[1], units, names)
+        except PairingError as error:
+            unpaired.append(Unpaired(task, str(error), error.is_error))
+    return tasks, tuple(unpaired)
+
+
+def _with_file(result: ModelResult, task: str) -> str:
+    """A model's name with the response file that a task was read from, where it is known."""
+    facts = ((result.run or {}).get("tasks") or {}).get(task) or {}
+    file = facts.get("file")
+    return f"{result.name} ({file})" if file else result.name
 
 
 def _metric(

@@ -180,6 +180,18 @@ class TaskPairs:
 
 
 @dataclass(frozen=True)
+class Unpaired:
+    """A task that both models have and whose samples cannot be paired: its deviations have no interval.
+
+    is_error: the rows must be mended (a key twice); False where they carry nothing to pair them by.
+    """
+
+    task: str
+    reason: str
+    is_error: bool
+
+
+@dataclass(frozen=True)
 class Difference:
     """Something in which two results were made differently: what, and both values as short texts."""
 
@@ -209,6 +221,7 @@ class PairResult:
     has_samples: bool = False
     step: float | None = None
     same: tuple[int, int] = (0, 0)
+    unpaired: tuple[Unpaired, ...] = ()
 
     @property
     def without_effect(self) -> bool:

@@ -96,13 +96,14 @@ def _without_spread(pair: PairResult) -> PairResult:
 
 def run_comparison(config: Config, noise_floor: bool = False) -> int:
     """Compares, writes and prints; returns the exit code: the gate's where there is one, else 0, or 4 where
-    some pairs failed."""
+    something could not be compared, paired or drawn."""
     for warning in config.warnings:
         print(f"warning: {warning}", file=sys.stderr)
     margins = check_gate(config)
     _forget_old_gate(config)
     comparison, pairs = compare(config)
-    for _, reason in comparison.failed:
+    errors = [u.reason for pair in comparison.pairs for u in pair.unpaired if u.is_error]
+    for reason in (*(reason for _, reason in comparison.failed), *dict.fromkeys(errors)):
         print(reason, file=sys.stderr)
     try:
         written, undrawn = write_outputs(comparison, pairs, config)
@@ -119,7 +120,7 @@ def run_comparison(config: Config, noise_floor: bool = False) -> int:
     for path in written:
         print(f"  {path}")
     if gate is None:
-        return 4 if comparison.failed or undrawn else 0
+        return 4 if comparison.failed or errors or undrawn else 0
     from evaluation.comparison.gate import REGRESSION
     from evaluation.comparison.gate_output import console as gate_table
 

@@ -71,8 +71,10 @@ def verdict_lines(pair: PairResult) -> list[tuple[str, list[str]]]:
 
 
 def notes_of(pair: PairResult) -> list[str]:
-    """What a reader must not overlook, one text a row; the pairing of tasks whose samples differ."""
-    notes = [f"{row.title}: {'; '.join(row.notes)}" for row in pair.rows.values() if row.notes]
+    """What a reader must not overlook: tasks that could not be paired, then one text a row, then the pairing
+    of tasks whose samples differ."""
+    notes = [f"{'ERROR, ' if u.is_error else ''}no interval for {u.task}: {u.reason}" for u in pair.unpaired]
+    notes += [f"{row.title}: {'; '.join(row.notes)}" for row in pair.rows.values() if row.notes]
     for task in pair.tasks.values():
         left = len(task.only_base) + len(task.only_adapted)
         if left:
