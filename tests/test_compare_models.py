@@ -279,7 +279,7 @@ def test_zero_judged_rows_are_missing_with_a_reason(tmp_path):
     synthetic.model(tmp_path, "a", n=30, tasks=("ragtruth.subset",))
     synthetic.model(tmp_path, "b", n=30, run_seed=2, tasks=("ragtruth.subset",), unjudged=30)
     metric = pair_of(tmp_path, "b", "a").metrics["C4 Faithfulness (RAGTruth)"]
-    assert (metric.status, metric.note) == (m.MISSING, "no value for adapted")
+    assert (metric.status, metric.note) == (m.MISSING, "missing in adapted")
 
 
 def test_a_base_of_zero_shows_points_with_an_interval(tmp_path):
@@ -679,6 +679,40 @@ def test_a_missing_task_is_not_a_silent_zero(results, tmp_path):
     row = next(line for line in long if line["name"] == "H5 Long-Context")
     assert row["verdict"] == m.NO_DATA
     assert "missing (counted as 0)" in row["notes"]
+
+
+@pytest.mark.parametrize(
+    ("rule", "warning", "row", "will"),
+    [
+        (
+            "zero",
+            "49 of 54 metrics missing, counted as 0: averages are diluted; --missing exclude",
+            True,
+            True,
+        ),
+        ("exclude", "metrics missing, left out", False, False),
+    ],
+)
+def test_zeros_for_missing_entries_are_told_in_words(results, tmp_path, capsys, rule, warning, row, will):
+    few = ("popqa.subset", "gsm8k.subset", "bfcl.subset", "ifeval.subset")
+    for name, seed in (("a", 1), ("b", 2)):
+        synthetic.model(tmp_path, name, n=60, run_seed=seed, tasks=few)
+    out = tmp_path / "o"
+    arguments = ("--base", tmp_path / "a", "--adapted", tmp_path / "b", "--output", out, "--missing", rule)
+    assert run(*arguments) == 0
+    console = " ".join(capsys.readouterr().out.split())
+    assert warning in console
+    assert "No value" not in console
+    summary = (out / "summary.md").read_text(encoding="utf-8")
+    assert ("(2 of 6 metrics, 4 counted as 0)" in summary) == row
+    assert ("(2 of 6 metrics, 4 left out)" in summary) != row
+    averages = {line["group"]: line for line in csv_lines(out / "averages.csv")}
+    # a group of which nothing was measured has no mean and no interval
+    assert ("WILL" in averages) == will
+    if will:
+        assert (averages["WILL"]["mean"], averages["WILL"]["low"], averages["WILL"]["spread"]) == ("", "", "")
+        assert averages["ALL"]["rows_without_value"] == "WILL"
+        assert "| **WILL Average** | **n/a** |" in summary
 
 
 def test_rows_that_no_model_has_leave_the_tree_under_exclude(results, tmp_path):

@@ -16,6 +16,7 @@ from evaluation.comparison import statistics as st
 from evaluation.comparison.deviations import (
     ERROR,
     EXCLUDE,
+    ZERO,
     MissingError,
     RowPlan,
     group_mean,
@@ -95,7 +96,7 @@ def compare_pair(
     if rules.missing == ERROR:
         absent = [c for plan in plans for c in plan.columns if metrics[c].status == MISSING]
         if absent:
-            raise MissingError(f"{name}: no value for {', '.join(dict.fromkeys(absent))} (missing: error)")
+            raise MissingError(f"{name}: missing {', '.join(dict.fromkeys(absent))} (missing: error)")
     rows = {plan.title: _row(plan, metrics, rules) for plan in plans}
     rows = _correct(rows)
     groups = {
@@ -173,7 +174,7 @@ def _metric(
     note = ""
     if status == MISSING:
         lacking = [n for n, v in (("base", base), ("adapted", adapted)) if v is None]
-        note = f"no value for {' and '.join(lacking)}"
+        note = f"missing in {' and '.join(lacking)}"
     elif status == ZERO_BASE:
         note = "base is 0: no percent exists"
     result = MetricResult(
@@ -286,6 +287,7 @@ def _row(plan: RowPlan, metrics: dict[str, MetricResult], rules: Rules) -> RowRe
         plan.title, plan.group, plan.capability, plan.columns, plan.direction,
         numbers.mean, numbers.std, numbers.share, numbers.present,
         missing, zero_base, unreliable, without_low, numbers.weights,
+        len(missing) if rules.missing == ZERO and numbers.mean is not None else 0,
     )  # fmt: skip
     spread = _spread(numbers.weights, metrics)
     if spread:
@@ -382,6 +384,8 @@ def verdict_of(row: RowResult) -> str:
 
 def _group(key: str, title: str, rows: Sequence[RowResult], metrics: dict[str, MetricResult]) -> GroupResult:
     mean, std = group_mean([r.share for r in rows], [r.std for r in rows if r.mean is not None])
+    if all(r.mean is None for r in rows):  # zeros alone are no measurement
+        mean = std = None
     group = GroupResult(
         key,
         title,
@@ -414,7 +418,8 @@ def _overall(
     for group in with_mean:
         for column, weight in _group_weights([rows[t] for t in group.rows]).items():
             weights[column] = weights.get(column, 0.0) + weight / len(with_mean)
-    overall = GroupResult(OVERALL, "Mean of the groups", tuple(g.key for g in with_mean), mean, std)
+    without = tuple(g.key for g in groups.values() if g.mean is None)
+    overall = GroupResult(OVERALL, "Mean of the groups", tuple(groups), mean, std, without)
     return _with_interval(overall, weights, metrics)
 
 

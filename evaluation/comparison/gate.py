@@ -244,7 +244,7 @@ def _lacking(row: RowResult, pair: PairResult, rules: Incomplete) -> list[str]:
     found = []
     missing = [m.column for m in metrics if m.status == MISSING]
     if missing and (rules.missing or row.mean is None):
-        found.append(f"no value for {', '.join(missing)}")
+        found.append(f"missing: {', '.join(missing)}")
     # a rate of mistakes that rose from nothing is a loss that no percent can show
     risen = [m.column for m in metrics if m.status == ZERO_BASE and m.direction < 0 and (m.points or 0) > 0]
     if risen:

@@ -24,7 +24,7 @@ from evaluation.comparison.model import (
     PairResult,
     RowResult,
 )
-from evaluation.comparison.words import footer, mark_of, number, points_text, shorten, span
+from evaluation.comparison.words import footer, mark_of, number, points_text, present_words, shorten, span
 from evaluation.files import whole_file
 from evaluation.taxonomy import GROUPS
 
@@ -71,7 +71,7 @@ def row_cell(pair: PairResult, row: RowResult, plot: Plot) -> Cell:
     elif row.std is not None and row.expected > 1:  # one metric has no spread
         small.append(f"(±{number(row.std)})")
     if row.missing or row.zero_base:
-        small.append(f"{row.present} of {row.expected} metrics")
+        small += present_words(row)
     if row.mean_without_low is not None:
         small.append(f"{number(row.mean_without_low)} w/o low base")
     elif row.low and len(row.columns) == 1:

@@ -25,7 +25,7 @@ from evaluation.comparison.model import (
     RowResult,
 )
 from evaluation.comparison.tally import tally
-from evaluation.comparison.words import number, points_text, shorten, span, stamps
+from evaluation.comparison.words import number, points_text, present_words, shorten, span, stamps
 from evaluation.files import whole_file
 
 WIDTH = 80
@@ -39,7 +39,7 @@ _HEADINGS = (
     (NO_CHANGE, "No proven change"),
     (COULD_NOT_TELL, "Could not tell"),
     (NO_SAMPLES, "No interval (deviations only)"),
-    (NO_DATA, "No value"),
+    (NO_DATA, "n/a"),
 )
 _PLAIN = (NO_CHANGE, NO_DATA)
 
@@ -147,7 +147,7 @@ def _table_line(row: RowResult) -> str:
     mean = "n/a" if row.mean is None else f"{number(row.mean)} %"
     spread = f"±{number(row.std)}" if row.std is not None and row.expected > 1 else ""
     interval = span(row.interval_low, row.interval_high) if row.has_interval else ""
-    flag = f" ({row.present} of {row.expected} metrics)" if row.missing or row.zero_base else ""
+    flag = f" ({', '.join(present_words(row))})" if row.missing or row.zero_base else ""
     return f"| {_escape(row.title)} | {mean} | {spread} | {interval} | {row.verdict}{flag} |"
 
 

@@ -21,6 +21,7 @@ from typing import Any
 
 from evaluation.comparison.model import OVERALL, Comparison, GroupResult, MetricResult, PairResult, RowResult
 from evaluation.comparison.tally import tally
+from evaluation.comparison.words import present_words
 from evaluation.files import whole_file
 
 Table = tuple[list[str], list[list[Any]]]
@@ -152,7 +153,7 @@ def _row_fields(r: RowResult) -> dict[str, Any]:
         "direction": r.direction,
         "deviation": r.mean, "std": r.std, "low": r.interval_low, "high": r.interval_high,
         "paired_deviation": r.paired_mean, "se": r.se, "df": r.df, "p": r.p, "q": r.q, "verdict": r.verdict,
-        "status": f"{r.present} of {r.expected} metrics",
+        "status": ", ".join(present_words(r)),
         "bound_low": r.bounds[0] if r.bounds else None, "bound_high": r.bounds[1] if r.bounds else None,
         "notes": "; ".join(r.notes),
     }  # fmt: skip
@@ -164,7 +165,7 @@ def _group_fields(g: GroupResult) -> dict[str, Any]:
         "deviation": g.mean,
         "std": g.std, "low": g.interval_low, "high": g.interval_high, "paired_deviation": g.paired_mean,
         "se": g.se, "df": g.df,
-        "notes": f"without value: {', '.join(g.missing_rows)}" if g.missing_rows else "",
+        "notes": f"n/a: {', '.join(g.missing_rows)}" if g.missing_rows else "",
     }  # fmt: skip
 
 

@@ -5,7 +5,7 @@ number(-0.04) = "0.0"    span(-21.2, -11.4) = "[−21, −11]"    mark_of(-3.0, 
 
 from __future__ import annotations
 
-from evaluation.comparison.model import Comparison, MetricResult
+from evaluation.comparison.model import Comparison, MetricResult, RowResult
 
 MINUS = "\N{MINUS SIGN}"
 
@@ -76,11 +76,28 @@ def stamps(comparison: Comparison) -> list[str]:
                 f"{shorten(pair.name, 60)} HARDLY DIFFERS: {pair.same[0]:,} of {pair.same[1]:,} answers are"
                 " the base's word for word. An adapter without effect, or the same weights twice?"
             )
-    missing = sorted({c for p in comparison.pairs for r in p.rows.values() for c in r.missing})
+    missing = {c for p in comparison.pairs for r in p.rows.values() for c in r.missing}
     if missing:
-        effect = "counted as 0" if comparison.missing_rule == "zero" else "left out"
-        found.append(f"{len(missing)} missing metric(s), {effect}, hatched.")
+        shown = {c for p in comparison.pairs for r in p.rows.values() for c in r.columns}
+        many = f"{len(missing)} of {len(shown)} metrics missing"
+        found.append(
+            f"{many}, counted as 0: averages are diluted; --missing exclude leaves them out. Hatched."
+            if comparison.missing_rule == "zero"
+            else f"{many}, left out. Hatched."
+        )
     return found
+
+
+def present_words(row: RowResult) -> list[str]:
+    """["4 of 6 metrics", "2 counted as 0"]: what a row's mean rests on. Left out are missing entries under
+    `exclude`, bases of 0 and, where asked for, low bases."""
+    words = [f"{row.present} of {row.expected} metrics"]
+    if row.zeros:
+        words.append(f"{row.zeros} counted as 0")
+    left_out = row.expected - row.present - row.zeros
+    if left_out and row.mean is not None:
+        words.append(f"{left_out} left out")
+    return words
 
 
 def shorten(name: str, width: int) -> str:
