@@ -792,6 +792,50 @@ def test_the_noise_floor_of_two_runs(results, tmp_path, capsys):
     assert max(map(len, out.split("\nWritten:")[0].splitlines())) <= 80
 
 
+def test_a_noise_floor_leaves_a_comparison_alone(results, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert run("--base", results / "base", "--adapted", results / "forgot") == 0
+    folder = tmp_path / "captrack_relative_results"
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert run("--aa", results / "base", results / "again") == 0
+    assert {p.name: p.read_bytes() for p in folder.iterdir() if p.is_file()} == before
+    assert (folder / "aa_base_again" / "summary.md").exists()
+
+
+def test_nothing_of_an_earlier_comparison_stands_beside_the_new_one(results, tmp_path, whole):
+    """Other formats, kinds of tables and a series go; what is not ours stays."""
+    import shutil
+
+    out = shutil.copytree(whole, tmp_path / "o")
+    for name in ("series.svg", "config.yaml", "notes.txt", "my_forest_plot.png"):
+        (out / name).write_text("kept?")
+    arguments = ("--base", results / "base", "--adapted", results / "again", "--output", out)
+    assert run(*arguments, "--no-aggregate", "--categories", "C1", pictures=True) == 0
+    assert {path.name for path in out.iterdir()} == {
+        "config.yaml",
+        "notes.txt",
+        "my_forest_plot.png",
+        "relative_differences_heatmap.pdf",
+        "forest_plot.pdf",
+        "relative_differences.csv",
+        "averages.csv",
+        "forgetting_statistics.csv",
+        "flips.csv",
+        "comparison_long.csv",
+        "flips.parquet",
+        "summary.md",
+        "report.html",
+    }
+
+
+def test_a_comparison_that_fails_leaves_the_earlier_one_whole(results, tmp_path):
+    out = tmp_path / "o"
+    assert run("--base", results / "base", "--adapted", results / "forgot", "--output", out) == 0
+    before = {path.name: path.read_bytes() for path in out.iterdir()}
+    assert run("--base", results / "base", "--adapted", tmp_path / "nowhere", "--output", out) == 1
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == before
+
+
 def test_the_same_comparison_gives_the_same_bytes(results, tmp_path):
     for name in ("one", "two"):
         assert (

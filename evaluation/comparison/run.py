@@ -14,13 +14,17 @@ from typing import TYPE_CHECKING
 
 from evaluation.comparison.analysis import Rules, compare_pair, drop_empty_rows, make_comparison
 from evaluation.comparison.compatibility import between_runs, differences, refusal
-from evaluation.comparison.config import Config, ConfigError, PairConfig, in_order_of_steps
+from evaluation.comparison.config import FORMATS, Config, ConfigError, PairConfig, in_order_of_steps
 from evaluation.comparison.deviations import EXCLUDE, MissingError, different_names, plan_rows
 from evaluation.comparison.model import Comparison, PairResult
 from evaluation.results import ModelResult, ResultError, read_result
 
 if TYPE_CHECKING:
     from evaluation.comparison.gate import Gate
+
+
+SUMMARY, REPORT, FLIPS = "summary.md", "report.html", "flips.parquet"
+PICTURES = ("relative_differences_heatmap", "forest_plot", "series")
 
 
 class ComparisonError(ValueError):
@@ -167,35 +171,46 @@ def _run_gate(comparison: Comparison, config: Config, margins: dict[str, float],
 def write_outputs(
     comparison: Comparison, pairs: list[tuple[PairResult, ModelResult, ModelResult]], config: Config
 ) -> tuple[list[Path], list[str]]:
-    """Writes what the configuration asks for; returns the paths, the heatmap first, and what could not be
-    drawn."""
+    """Writes what the configuration asks for in place of an earlier comparison's files; returns the paths,
+    the heatmap first, and what could not be drawn."""
     from evaluation.comparison import summary, tables
 
     folder = config.output_dir
+    remove_earlier(folder)
     written: list[Path] = []
     if config.save.save_csv:
         written += tables.write_csvs(folder, comparison)
     if config.save.save_excel:
-        path = folder / "relative_differences.xlsx"
+        path = folder / tables.WORKBOOK
         tables.write_excel(path, comparison, _remarks(comparison))
         written.append(path)
     if comparison.has_samples:
         from evaluation.comparison.flips import write_flips
 
-        path = folder / "flips.parquet"
+        path = folder / FLIPS
         write_flips(path, pairs)
         written.append(path)
-    path = folder / "summary.md"
+    path = folder / SUMMARY
     summary.write_summary(path, comparison)
     written.append(path)
     from evaluation.report.comparison import write_report
 
-    written.append(write_report(folder / "report.html", comparison, pairs, config.plot))
+    written.append(write_report(folder / REPORT, comparison, pairs, config.plot))
     undrawn: list[str] = []
     if config.save.save_figure:
         drawn, undrawn = _draw(comparison, config)
         written = [*drawn, *written]
     return written, undrawn
+
+
+def remove_earlier(folder: Path) -> None:
+    """Takes away what an earlier comparison left, by the names that we write: none of its pictures may stand
+    beside these tables. Everything else in the folder stays."""
+    from evaluation.comparison.tables import file_names
+
+    pictures = [f"{stem}.{ending}" for stem in PICTURES for ending in FORMATS]
+    for name in (*file_names(), FLIPS, SUMMARY, REPORT, *pictures):
+        (folder / name).unlink(missing_ok=True)
 
 
 def _remarks(comparison: Comparison) -> list[str]:
@@ -210,12 +225,12 @@ def _draw(comparison: Comparison, config: Config) -> tuple[list[Path], list[str]
     from evaluation.comparison.plots import draw_forest, draw_series
 
     written, undrawn = [], []
-    pictures = (
-        ("relative_differences_heatmap", lambda: draw_heatmap(comparison, config.plot)),
-        ("forest_plot", lambda: draw_forest(comparison, config.plot.color_cap)),
-        ("series", lambda: draw_series(comparison)),
+    drawers = (
+        lambda: draw_heatmap(comparison, config.plot),
+        lambda: draw_forest(comparison, config.plot.color_cap),
+        lambda: draw_series(comparison),
     )
-    for stem, draw in pictures:
+    for stem, draw in zip(PICTURES, drawers, strict=True):
         path = config.output_dir / f"{stem}.{config.save.figure_format}"
         try:
             figure = draw()

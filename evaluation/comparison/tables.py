@@ -27,6 +27,7 @@ from evaluation.files import whole_file
 Table = tuple[list[str], list[list[Any]]]
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
+WORKBOOK = "relative_differences.xlsx"
 CELL_LIMIT = 32_767  # characters in a cell of a workbook
 
 
@@ -182,6 +183,11 @@ def csv_tables(comparison: Comparison) -> dict[str, Table]:
     return tables
 
 
+def file_names() -> list[str]:
+    """Every file that write_csvs can write, and the workbook."""
+    return [*(f"{stem}.csv" for stem in _SHEETS), WORKBOOK]
+
+
 def write_csvs(folder: Path, comparison: Comparison) -> list[Path]:
     """Writes every CSV; returns the paths."""
     paths = []
@@ -208,7 +214,7 @@ def _csv_cell(value: Any) -> Any:
 # --- Excel
 # --------------------------------------------------------------------------------------------------------
 
-_SHEETS = {
+_SHEETS = {  # every table that csv_tables can give
     "relative_differences": "Relative Differences",
     "relative_differences_std": "Standard Deviations",
     "averages": "Averages",
