@@ -258,6 +258,27 @@ def test_a_task_that_cannot_be_paired_has_no_interval_and_the_others_go_on(
     assert long["C3 Accuracy (BoolQ)"]["low"]
 
 
+@pytest.mark.parametrize(
+    ("adapted", "words"),
+    [
+        ({"popqa.subset": 500, "boolq.subset": 500}, "NO SAMPLE PAIRED in any of 2 shared tasks"),
+        ({"gsm8k.subset": 0}, "NOTHING IN COMMON"),
+    ],
+)
+def test_two_models_with_nothing_in_common_end_with_4_and_a_word_at_the_top(tmp_path, capsys, adapted, words):
+    """Adapted: tasks, and where their ids begin (the base's end at 40)."""
+    synthetic.model(tmp_path, "a", n=40, tasks=("popqa.subset", "boolq.subset"))
+    tables = {t: synthetic.task_table(t, 40, run_seed=2, skip=skip) for t, skip in adapted.items()}
+    synthetic.write_result(tmp_path / "b", "b", tables)
+    arguments = ("--base", tmp_path / "a", "--adapted", tmp_path / "b", "--output", tmp_path / "o")
+    assert run(*arguments) == 4
+    top = capsys.readouterr().out.split("\n\n")[0].splitlines()
+    assert top[0].startswith("! ")
+    assert words in " ".join(top)
+    line = csv_lines(tmp_path / "o" / "relative_differences.csv")[0]
+    assert bool(line["C1 Knowledge"]) == (words != "NOTHING IN COMMON")
+
+
 def test_an_unscored_sample_leaves_the_pair(tmp_path):
     synthetic.model(tmp_path, "a", n=100, tasks=("ragtruth.subset",))
     synthetic.model(tmp_path, "b", n=100, run_seed=2, tasks=("ragtruth.subset",), unjudged=7)

@@ -232,6 +232,18 @@ class PairResult:
         equal, compared = self.same
         return compared > 0 and equal >= SAME * compared
 
+    @property
+    def nothing_paired(self) -> bool:
+        """Both models have sample tables of some task, and not one sample in common."""
+        return bool(self.tasks or self.unpaired) and not any(t.shared for t in self.tasks.values())
+
+    @property
+    def nothing_in_common(self) -> bool:
+        """No metric has a value for both models."""
+        return bool(self.rows) and all(
+            self.metrics[c].status == MISSING for row in self.rows.values() for c in row.columns
+        )
+
 
 @dataclass(frozen=True)
 class Comparison:

@@ -107,6 +107,7 @@ def run_comparison(config: Config, noise_floor: bool = False) -> int:
     _forget_old_gate(config)
     comparison, pairs = compare(config)
     errors = [u.reason for pair in comparison.pairs for u in pair.unpaired if u.is_error]
+    nothing = any(pair.nothing_paired or pair.nothing_in_common for pair in comparison.pairs)
     for reason in (*(reason for _, reason in comparison.failed), *dict.fromkeys(errors)):
         print(reason, file=sys.stderr)
     try:
@@ -124,7 +125,7 @@ def run_comparison(config: Config, noise_floor: bool = False) -> int:
     for path in written:
         print(f"  {path}")
     if gate is None:
-        return 4 if comparison.failed or errors or undrawn else 0
+        return 4 if comparison.failed or errors or undrawn or nothing else 0
     from evaluation.comparison.gate import REGRESSION
     from evaluation.comparison.gate_output import console as gate_table
 

@@ -203,6 +203,7 @@ def noise_floor(comparison: Comparison) -> str:
     """For two runs of one model: what each row shows although nothing changed."""
     pair = comparison.pairs[0]
     lines = [
+        *(line for stamp in stamps(comparison) for line in _wrap(f"! {stamp}", "  ")),
         *_wrap(f"Noise floor: {shorten(pair.base_name, 60)} against {shorten(pair.adapted_name, 60)}", "  "),
         "-" * WIDTH,
         f"{'':36}{'seen %':>10}{'floor ± %':>12}{'flips %':>10}",

@@ -71,6 +71,16 @@ def stamps(comparison: Comparison) -> list[str]:
         shown = ", ".join(what[:4]) + (f" and {len(what) - 4} more" if len(what) > 4 else "")
         found.append(f"MADE DIFFERENTLY, compared all the same: {shown}.")
     for pair in comparison.pairs:
+        if pair.nothing_in_common:
+            found.append(
+                f"{shorten(pair.name, 60)}: NOTHING IN COMMON, no metric has a value for both models."
+            )
+        elif pair.nothing_paired:
+            tasks = len(pair.tasks) + len(pair.unpaired)
+            found.append(
+                f"{shorten(pair.name, 60)}: NO SAMPLE PAIRED in any of {tasks} shared tasks: "
+                "deviations only, nothing says whether they are real."
+            )
         if pair.without_effect:
             found.append(
                 f"{shorten(pair.name, 60)} HARDLY DIFFERS: {pair.same[0]:,} of {pair.same[1]:,} answers are"
