@@ -361,6 +361,26 @@ def test_lower_is_better_and_neutral_are_no_gains(results):
     assert all(not title.startswith("W3a") for title, _ in counted.worst)
 
 
+def test_what_is_counted_is_what_the_verdicts_say(results):
+    from dataclasses import replace
+
+    pair = pair_of(results)
+    verdicts = (m.FORGOT, m.GAINED, m.DRIFTED, m.MAYBE, m.COULD_NOT_TELL, m.NO_CHANGE)
+    low = {"interval_low": -9.0, "interval_high": -3.0, "mean": -6.0}
+    titles = list(pair.rows)
+    rows = dict(pair.rows)
+    for title, verdict in zip(titles, verdicts, strict=False):
+        # COULD_NOT_TELL with such an interval: unjudged samples could turn the sign
+        changed = {**low, "direction": 0 if verdict == m.DRIFTED else 1}
+        if verdict == m.GAINED:
+            changed |= {"interval_low": 3.0, "interval_high": 9.0, "mean": 6.0}
+        rows[title] = replace(rows[title], verdict=verdict, **changed)
+    pair = replace(pair, rows={title: rows[title] for title in titles[: len(verdicts)]})
+    counted = tally(pair, pair.overall)
+    assert (counted.fell, counted.rose, counted.drifted) == (2, 1, 1)
+    assert (counted.fell_perhaps, counted.rose_perhaps, counted.drifted_perhaps) == (1, 0, 0)
+
+
 # --- made differently ---
 
 

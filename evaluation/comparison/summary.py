@@ -177,7 +177,8 @@ def console(comparison: Comparison) -> str:
         lines += ["", *_wrap(f"{shorten(pair.name, 60)} against {shorten(pair.base_name, 60)}", "  ")]
         lines.append("-" * WIDTH)
         lines.append(
-            f"{'':10}{'mean %':>9}{'95 % interval':>18}{'fell':>7}{'rose':>6}{'forgot/gained samples':>26}"
+            f"{'':6}{'mean %':>9}{'95 % interval':>17}{'fell':>8}{'rose':>8}{'drifted':>8}"
+            f"{'forgot/gained samples':>24}"
         )
         for group in [*pair.groups.values(), *([pair.overall] if pair.overall else [])]:
             t = tally(pair, group)
@@ -185,7 +186,10 @@ def console(comparison: Comparison) -> str:
             interval = "" if group.interval_low is None else span(group.interval_low, group.interval_high)
             samples = "" if t.forgotten is None else f"{t.forgotten:,} / {t.gained:,}"
             name = "All" if group.key == OVERALL else group.key
-            lines.append(f"{name:10}{mean:>9}{interval:>18}{t.fell:>7}{t.rose:>6}{samples:>26}")
+            counts = ((t.fell, t.fell_perhaps), (t.rose, t.rose_perhaps), (t.drifted, t.drifted_perhaps))
+            moved = "".join(f"{_count(*count):>8}" for count in counts)
+            lines.append(f"{name:6}{mean:>9}{interval:>17}{moved}{samples:>24}")
+        lines += _wrap(_COUNTED if pair.has_samples else _BY_SIGN, "  ")
         for heading, rows in verdict_lines(pair):
             lines += _wrap(f"{heading}: {'; '.join(rows)}", "  ")
         for note in notes_of(pair):
@@ -197,6 +201,17 @@ def console(comparison: Comparison) -> str:
     for name, reason in comparison.failed:
         lines += _wrap(f"Not compared: {name}: {reason}", "  ")
     return "\n".join(lines).lstrip("\n")
+
+
+_COUNTED = "fell, rose, drifted: rows whose interval excludes zero (1?: perhaps, see below)."
+_BY_SIGN = "fell, rose, drifted: rows by their sign alone, nothing says whether it is real."
+
+
+def _count(moved: int, perhaps: int) -> str:
+    """3 rows of which 2 are unsure: 1+2?"""
+    if not perhaps:
+        return str(moved)
+    return f"{moved - perhaps}+{perhaps}?" if moved > perhaps else f"{perhaps}?"
 
 
 def noise_floor(comparison: Comparison) -> str:

@@ -66,7 +66,7 @@ def forgetting(comparison: Comparison) -> Table:
     header = [
         "pair", "group", "mean", "spread", "low", "high", "rows", "rows_fell", "rows_rose", "rows_drifted",
         "metrics", "metrics_fell", "metrics_rose", "worst_three", "samples_forgotten", "samples_gained",
-        "metrics_missing",
+        "metrics_missing", "rows_fell_perhaps", "rows_rose_perhaps", "rows_drifted_perhaps",
     ]  # fmt: skip
     lines = []
     for pair in comparison.pairs:
@@ -76,6 +76,7 @@ def forgetting(comparison: Comparison) -> Table:
             lines.append([
                 pair.name, t.group, t.mean, t.std, t.low, t.high, t.rows, t.fell, t.rose, t.drifted,
                 t.metrics, t.metrics_fell, t.metrics_rose, worst, t.forgotten, t.gained, t.missing,
+                t.fell_perhaps, t.rose_perhaps, t.drifted_perhaps,
             ])  # fmt: skip
     return header, lines
 
