@@ -951,6 +951,49 @@ def test_numbers_have_no_negative_zero(value, text):
     assert number(value) == text
 
 
+@pytest.mark.parametrize("green_red", [False, True])
+@pytest.mark.parametrize("kind", ["row", "average"])
+def test_quiet_and_proven_cells_cannot_be_confused(results, kind, green_red):
+    """At one deviation, full on the scale: a proven cell is bold and dark, a quiet one neither, and paler
+    than any proven one from half the scale on."""
+    from dataclasses import replace
+
+    from evaluation.comparison.analysis import make_comparison
+    from evaluation.comparison.heatmap import draw_heatmap, luminance
+
+    def look(mean: float, low: float, high: float, verdict: str) -> tuple[str, float, float]:
+        pair = pair_of(results, categories=("C1",))
+        changed = {"mean": mean, "interval_low": low, "interval_high": high}
+        if kind == "row":
+            row = replace(
+                pair.rows["C1 Knowledge"], verdict=verdict, low=(), mean_without_low=None, **changed
+            )
+            pair = replace(pair, rows={row.title: row})
+        else:
+            pair = replace(pair, groups={"CAN": replace(pair.groups["CAN"], **changed)})
+        comparison = make_comparison([pair], dv.plan_rows(("C1",)), Rules(), True, [])
+        axis = draw_heatmap(comparison, cf.Plot(use_green_red=green_red)).axes[0]
+        text = next(
+            t for t in axis.texts if t.get_text().endswith(f"{abs(mean)}") and "±" not in t.get_text()
+        )
+        y = text.get_position()[1]
+        back = [
+            p
+            for p in axis.patches
+            if p.get_fill() and p.get_width() > 1 and p.get_y() < y < p.get_y() + p.get_height()
+        ]
+        return text.get_fontweight(), text.get_fontsize(), luminance(back[0].get_facecolor()[:3])
+
+    for sign in (-1, 1):
+        ends = sorted((sign * 5.1, sign * 80.3))
+        proven = look(sign * 30.3, *ends, m.FORGOT if sign < 0 else m.GAINED)
+        half = look(sign * 7.7, *ends, m.FORGOT if sign < 0 else m.GAINED)
+        quiet = look(sign * 30.3, -80.3, 80.3, m.COULD_NOT_TELL)
+        assert (proven[0], half[0], quiet[0]) == ("bold", "bold", "normal")
+        assert quiet[1] < proven[1]
+        assert proven[2] < half[2] < quiet[2] - 0.05
+
+
 @pytest.mark.parametrize("count", [1, 12])
 @pytest.mark.parametrize("green_red", [False, True])
 def test_no_text_leaves_the_heatmap(results, count, green_red):
