@@ -333,6 +333,28 @@ def test_a_low_base_is_kept_or_left_out_and_always_named(tmp_path, low_base):
     assert any("base too low" in note for note in row.notes)
 
 
+def test_an_average_that_rests_on_a_low_base_says_what_it_is_without(tmp_path, capsys):
+    """C1: PopQA 3 → 9 of 200 beside GSM8K 100 → 110; C4: TruthfulQA 2 → 14 of 200 alone; C3: 100 → 90."""
+    counts = {"popqa.subset": (3, 9), "gsm8k.subset": (100, 110), "truthfulqa.full": (2, 14)}
+    for side, name in enumerate(("a", "b")):
+        tables = {t: synthetic.task_table(t, 200) for t in (*counts, "boolq.subset")}
+        for task, both in counts.items():
+            tables[task].columns["correct"] = [i < both[side] for i in range(200)]
+        synthetic.write_result(tmp_path / name, name, tables)
+    group = pair_of(tmp_path, "b", "a", Rules("exclude")).groups["CAN"]
+    assert group.low_rows == ("C1 Knowledge", "C4 Faithfulness")
+    # C1 (200 + 10) / 2, C3 0, C4 600; without: C1 10, C3 0
+    assert (group.mean, group.mean_without_low) == (pytest.approx(235.0), pytest.approx(5.0))
+    arguments = ("--base", tmp_path / "a", "--adapted", tmp_path / "b", "--output", tmp_path / "o")
+    assert run(*arguments, "--missing", "exclude") == 0
+    words = "too low for a percent: CAN 235.0 % (without those in C1 Knowledge, C4 Faithfulness: 5.0 %)"
+    assert words in " ".join(capsys.readouterr().out.split())
+    assert words in (tmp_path / "o" / "summary.md").read_text(encoding="utf-8")
+    assert csv_lines(tmp_path / "o" / "averages.csv")[0]["mean_without_low_bases"].startswith("5.0")
+    left_out = pair_of(tmp_path, "b", "a", Rules("exclude", "exclude")).groups["CAN"]
+    assert (left_out.mean, left_out.low_rows) == (pytest.approx(5.0), ())
+
+
 def test_several_runs_are_averaged_and_widen_the_interval(results, tmp_path):
     runs = [read_result(results / name) for name in ("forgot", "again")]
     base = [read_result(results / "base")]

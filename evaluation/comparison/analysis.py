@@ -386,6 +386,9 @@ def _group(key: str, title: str, rows: Sequence[RowResult], metrics: dict[str, M
     mean, std = group_mean([r.share for r in rows], [r.std for r in rows if r.mean is not None])
     if all(r.mean is None for r in rows):  # zeros alone are no measurement
         mean = std = None
+    low = [r for r in rows if any(c in r.weights for c in r.low)]
+    # a row of low bases alone leaves the group; of the others the rest of the row stays
+    rest = [r.mean_without_low if r in low else r.share for r in rows]
     group = GroupResult(
         key,
         title,
@@ -393,6 +396,8 @@ def _group(key: str, title: str, rows: Sequence[RowResult], metrics: dict[str, M
         mean,
         std,
         tuple(r.title for r in rows if r.mean is None),
+        tuple(r.title for r in low),
+        group_mean(rest, [])[0] if low else None,
     )
     return _with_interval(group, _group_weights(rows), metrics)
 

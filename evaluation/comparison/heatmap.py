@@ -102,6 +102,8 @@ def average_cell(group: GroupResult, plot: Plot) -> Cell:
         small.append(span(group.interval_low, group.interval_high))
     elif group.std is not None:
         small.append(f"(±{number(group.std)})")
+    if group.mean_without_low is not None:
+        small.append(f"{number(group.mean_without_low)} w/o low base")
     if group.missing_rows:
         small.append(f"{len(group.missing_rows)} of {len(group.rows)} rows n/a")
     color = cell_color(group.mean, 0 if plot.use_green_red else 1, group.key, plot.use_green_red)

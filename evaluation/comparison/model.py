@@ -139,6 +139,7 @@ class RowResult:
 class GroupResult:
     """CAN, WILL, HOW or overall. std: the published spread, sqrt(mean of squared row spreads) /
     sqrt(rows). No mean where none of the rows has one. missing_rows: rows (overall: groups) without a mean.
+    low_rows: rows whose mean holds a base too low for a percent; mean_without_low: what the mean would be.
     """
 
     key: str
@@ -147,6 +148,8 @@ class GroupResult:
     mean: float | None
     std: float | None
     missing_rows: tuple[str, ...] = ()
+    low_rows: tuple[str, ...] = ()
+    mean_without_low: float | None = None
     paired_mean: float | None = None
     se: float | None = None
     df: float | None = None

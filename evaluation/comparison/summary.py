@@ -25,7 +25,15 @@ from evaluation.comparison.model import (
     RowResult,
 )
 from evaluation.comparison.tally import tally
-from evaluation.comparison.words import number, points_text, present_words, shorten, span, stamps
+from evaluation.comparison.words import (
+    low_base_lines,
+    number,
+    points_text,
+    present_words,
+    shorten,
+    span,
+    stamps,
+)
 from evaluation.files import whole_file
 
 WIDTH = 80
@@ -102,7 +110,7 @@ def _escape(text: str) -> str:
 def markdown(comparison: Comparison) -> str:
     """summary.md: words first, then a table of all rows, then what to know."""
     lines = ["# CapTrack: drift against the base model", ""]
-    for stamp in stamps(comparison):
+    for stamp in (*stamps(comparison), *low_base_lines(comparison)):
         lines += [f"> **{_escape(stamp)}**", ""]
     for pair in comparison.pairs:
         lines += [f"## {_escape(pair.name)} against {_escape(pair.base_name)}", ""]
@@ -171,7 +179,7 @@ def write_summary(path: Path, comparison: Comparison) -> None:
 def console(comparison: Comparison) -> str:
     """The summary for a terminal, no line longer than 80 columns."""
     lines: list[str] = []
-    for stamp in stamps(comparison):
+    for stamp in (*stamps(comparison), *low_base_lines(comparison)):
         lines += _wrap(f"! {stamp}", "  ")
     for pair in comparison.pairs:
         lines += ["", *_wrap(f"{shorten(pair.name, 60)} against {shorten(pair.base_name, 60)}", "  ")]

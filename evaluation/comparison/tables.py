@@ -53,10 +53,21 @@ def _groups(pair: PairResult) -> list[GroupResult]:
 
 def averages(comparison: Comparison) -> Table:
     """spread is the published one of an average: sqrt(mean of squared row spreads) / sqrt(rows)."""
-    header = ["pair", "group", "title", "mean", "spread", "low", "high", "rows", "rows_without_value"]
+    header = [
+        "pair",
+        "group",
+        "title",
+        "mean",
+        "spread",
+        "low",
+        "high",
+        "rows",
+        "rows_without_value",
+        "mean_without_low_bases",
+    ]
     return header, [
         [pair.name, g.key, g.title, g.mean, g.std, g.interval_low, g.interval_high, len(g.rows),
-        "; ".join(g.missing_rows)]
+        "; ".join(g.missing_rows), g.mean_without_low]
         for pair in comparison.pairs
         for g in _groups(pair)
     ]  # fmt: skip

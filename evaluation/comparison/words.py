@@ -110,6 +110,27 @@ def present_words(row: RowResult) -> list[str]:
     return words
 
 
+def low_base_lines(comparison: Comparison) -> list[str]:
+    """One line an adapted model whose averages rest on bases too low for a percent: what they would be
+    without."""
+    lines = []
+    for pair in comparison.pairs:
+        groups = [
+            f"{g.key} {number(g.mean)} % (without those in {', '.join(g.low_rows)}: "
+            + ("n/a)" if g.mean_without_low is None else f"{number(g.mean_without_low)} %)")
+            for g in pair.groups.values()
+            if g.mean is not None and g.low_rows and _reads_otherwise(g.mean, g.mean_without_low)
+        ]
+        if groups:
+            name = f"{shorten(pair.name, 60)}: " if len(comparison.pairs) > 1 else ""
+            lines.append(f"{name}Averages that rest on bases too low for a percent: {'; '.join(groups)}.")
+    return lines
+
+
+def _reads_otherwise(mean: float, without: float | None) -> bool:
+    return without is None or number(mean) != number(without)
+
+
 def shorten(name: str, width: int) -> str:
     """A name cut in the middle."""
     name = " ".join(name.split())
