@@ -704,6 +704,45 @@ def test_the_console_fits_80_columns(results, tmp_path, capsys, name):
     assert "\u202e" not in printed
 
 
+@pytest.mark.parametrize("adapted", [("part",), ("part", "forgot", "part")])
+def test_the_console_shows_few_notes_and_counts_the_rest(results, tmp_path, capsys, adapted):
+    out = tmp_path / "o"
+    folders = [results / name for name in adapted]
+    assert run("--base", results / "base", "--adapted", *folders, "--output", out) == 0
+    printed = capsys.readouterr().out.split("\nWritten:")[0]
+    shown = [block.split("\n… and")[0].count("\n") + 1 for block in printed.split("\nnote: ")[1:]]
+    assert sum(shown) <= 12 + 3
+    summary = (out / "summary.md").read_text(encoding="utf-8").split("\n## ")[1]
+    notes = summary.split("Notes:")[1].count("\n- ")
+    first = printed.split(" against ")[1]
+    left = notes - first.count("\nnote: ")
+    assert left > 0
+    assert f"\n… and {left} more notes in summary.md" in first
+
+
+def test_no_line_breaks_before_a_percent_sign_or_inside_an_interval():
+    from evaluation.comparison.summary import _wrap
+
+    for shift in range(70, 82):
+        lines = _wrap("x" * shift + " fell −12 % [−21, −11]; y" + " z" * 20, "  ")
+        assert not [line for line in lines if line.lstrip().startswith(("%", "−11]"))]
+        assert "−12 %" in " ".join(line.strip() for line in lines)
+        assert max(map(len, lines)) <= max(80, shift)
+
+
+def test_every_minus_is_a_minus(tmp_path):
+    from evaluation.comparison.words import points_text, signed
+
+    assert [signed(v) for v in (-0.5, 0.0, -0.04, 3.0)] == ["−0.5", "+0.0", "+0.0", "+3.0"]
+    for name, right in (("a", 9), ("b", 3)):
+        tables = {t: synthetic.task_table(t, 200) for t in ("popqa.subset", "gsm8k.subset")}
+        tables["popqa.subset"].columns["correct"] = [i < right for i in range(200)]
+        synthetic.write_result(tmp_path / name, name, tables)
+    pair = pair_of(tmp_path, "b", "a", Rules("exclude"))
+    assert points_text(pair.metrics["C1 Accuracy (PopQA)"]).startswith("−3.0 points [−")
+    assert not any("-" in note.replace("MMLU-Pro", "") for note in pair.rows["C1 Knowledge"].notes)
+
+
 def test_missing_error_names_every_entry(results, tmp_path, capsys):
     assert (
         run(

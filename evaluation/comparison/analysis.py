@@ -49,7 +49,7 @@ from evaluation.comparison.model import (
 from evaluation.comparison.pairing import PairedTask, PairingError, Units, pair_task
 from evaluation.comparison.sameness import same_in_tasks
 from evaluation.comparison.truncation import cut_shares
-from evaluation.comparison.words import points_text
+from evaluation.comparison.words import points_text, signed
 from evaluation.results import ModelResult
 from evaluation.tasks import TASKS, Metric
 from evaluation.taxonomy import COLUMN_BY_NAME, COLUMNS, GROUPS
@@ -337,17 +337,19 @@ def _row_notes(row: RowResult, metrics: dict[str, MetricResult], rules: Rules) -
     if row.missing:
         effect = {"zero": "counted as 0", EXCLUDE: "left out"}.get(rules.missing, "")
         notes.append(f"missing ({effect}): {', '.join(row.missing)}")
-    for column in row.zero_base:
-        metric = metrics[column]
-        notes.append(f"base is 0, no percent, out of the mean: {column} ({points_text(metric)})")
-    for column in row.low:
-        metric = metrics[column]
-        kept = "out of the mean" if column not in row.weights else "kept in the mean"
-        notes.append(f"base too low for a percent, {kept}: {column} ({points_text(metric)})")
+    kept = [c for c in row.low if c in row.weights]
+    left_out = [c for c in row.low if c not in row.weights]
+    for what, columns in (
+        ("base is 0, no percent, out of the mean", row.zero_base),
+        ("base too low for a percent, kept in the mean", kept),
+        ("base too low for a percent, out of the mean", left_out),
+    ):
+        if columns:
+            notes.append(f"{what}: {', '.join(f'{c} ({points_text(metrics[c])})' for c in columns)}")
     if row.mean_without_low is not None:
-        notes.append(f"mean without the low bases: {row.mean_without_low:+.1f} %")
+        notes.append(f"mean without the low bases: {signed(row.mean_without_low)} %")
     if row.paired_mean is not None and row.mean is not None and abs(row.paired_mean - row.mean) >= 0.05:
-        notes.append(f"on the samples that both models have: {row.paired_mean:+.1f} %")
+        notes.append(f"on the samples that both models have: {signed(row.paired_mean)} %")
     without = [c for c in row.weights if metrics[c].paired is None]
     if without and len(without) < len(row.weights):
         notes.append(f"no interval, no paired samples for: {', '.join(without)}")

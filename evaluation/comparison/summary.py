@@ -7,6 +7,7 @@ Could not tell: H5 Long-Context −8 % [−28, 17]
 
 from __future__ import annotations
 
+import re
 import textwrap
 from pathlib import Path
 
@@ -37,6 +38,9 @@ from evaluation.comparison.words import (
 from evaluation.files import whole_file
 
 WIDTH = 80
+NOTE_LINES, NOTE_HEIGHT = 12, 3  # console lines of notes in all, and of one note
+_TOGETHER = re.compile(r"\[[^\[\]\n]{1,24}\]| %")  # an interval, a percent sign: never broken
+NO_BREAK = "\N{NO-BREAK SPACE}"
 
 # verdict → heading; rows of the first four are told with numbers
 _HEADINGS = (
@@ -80,9 +84,11 @@ def verdict_lines(pair: PairResult) -> list[tuple[str, list[str]]]:
 
 def notes_of(pair: PairResult) -> list[str]:
     """What a reader must not overlook: tasks that could not be paired, then one text a row, then the pairing
-    of tasks whose samples differ."""
+    of tasks whose samples differ. Rows of which everything is missing come last: a line above names them.
+    """
     notes = [f"{'ERROR, ' if u.is_error else ''}no interval for {u.task}: {u.reason}" for u in pair.unpaired]
-    notes += [f"{row.title}: {'; '.join(row.notes)}" for row in pair.rows.values() if row.notes]
+    rows = [row for row in pair.rows.values() if row.notes]
+    notes += [f"{row.title}: {'; '.join(row.notes)}" for row in rows if len(row.missing) < row.expected]
     for task in pair.tasks.values():
         left = len(task.only_base) + len(task.only_adapted)
         if left:
@@ -99,6 +105,7 @@ def notes_of(pair: PairResult) -> list[str]:
     for task, sides in partly.items():
         texts = [f"{j[0]}/{j[1]}" if j else "unknown" for j in sides]
         notes.append(f"{task}: judged {texts[0]} (base), {texts[1]} (adapted)")
+    notes += [f"{row.title}: {'; '.join(row.notes)}" for row in rows if len(row.missing) == row.expected]
     return notes
 
 
@@ -200,8 +207,7 @@ def console(comparison: Comparison) -> str:
         lines += _wrap(_COUNTED if pair.has_samples else _BY_SIGN, "  ")
         for heading, rows in verdict_lines(pair):
             lines += _wrap(f"{heading}: {'; '.join(rows)}", "  ")
-        for note in notes_of(pair):
-            lines += _wrap(f"note: {note}", "  ")
+        lines += _notes(notes_of(pair), NOTE_LINES // len(comparison.pairs))
         for difference in pair.differences:
             lines += _wrap(f"made differently: {difference}", "  ")
     if comparison.dropped_rows:
@@ -209,6 +215,20 @@ def console(comparison: Comparison) -> str:
     for name, reason in comparison.failed:
         lines += _wrap(f"Not compared: {name}: {reason}", "  ")
     return "\n".join(lines).lstrip("\n")
+
+
+def _notes(notes: list[str], room: int) -> list[str]:
+    """Notes for the console in about `room` lines, one at least; long ones are cut, the rest is counted."""
+    lines: list[str] = []
+    for told, note in enumerate(notes):
+        wrapped = _wrap(f"note: {note}", "  ")
+        if len(wrapped) > NOTE_HEIGHT:
+            wrapped = [*wrapped[: NOTE_HEIGHT - 1], f"{wrapped[NOTE_HEIGHT - 1][: WIDTH - 2]} …"]
+        if lines and len(lines) + len(wrapped) > room:
+            left = len(notes) - told
+            return [*lines, f"… and {left} more note{'s' if left > 1 else ''} in summary.md"]
+        lines += wrapped
+    return lines
 
 
 _COUNTED = "fell, rose, drifted: rows whose interval excludes zero (1?: perhaps, see below)."
@@ -256,4 +276,6 @@ def _flip_share(pair: PairResult, row: RowResult) -> str:
 
 def _wrap(text: str, indent: str) -> list[str]:
     text = "".join(c if c.isprintable() else " " for c in text)
-    return textwrap.wrap(text, WIDTH, subsequent_indent=indent, break_on_hyphens=False) or [""]
+    text = _TOGETHER.sub(lambda found: found[0].replace(" ", NO_BREAK), text)
+    lines = textwrap.wrap(text, WIDTH, subsequent_indent=indent, break_on_hyphens=False) or [""]
+    return [line.replace(NO_BREAK, " ") for line in lines]

@@ -20,6 +20,12 @@ def number(value: float, digits: int = 1) -> str:
     return text.replace("-", MINUS)
 
 
+def signed(value: float) -> str:
+    """number() with a plus where it is not below zero: "+3.0", "−0.5", "+0.0"."""
+    text = number(value)
+    return text if text.startswith(MINUS) else f"+{text}"
+
+
 def span(low: float, high: float) -> str:
     """[−21, −11]; more decimals where the interval is narrow, or where an end would be rounded to zero."""
     digits = 0 if max(abs(low), min(abs(high), 1e9)) >= 10 else 1
@@ -142,7 +148,7 @@ def points_text(metric: MetricResult) -> str:
     if metric.points is None:
         return "n/a"
     scale, unit = (100, "points") if metric.unit == "share" else (1, metric.unit.split(" ")[0])
-    text = f"{scale * metric.points:+.1f} {unit}"
+    text = f"{signed(scale * metric.points)} {unit}"
     if metric.points_low is not None:
-        text += f" [{scale * metric.points_low:+.1f}, {scale * metric.points_high:+.1f}]"
+        text += f" [{signed(scale * metric.points_low)}, {signed(scale * metric.points_high)}]"
     return text
