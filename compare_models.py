@@ -65,7 +65,13 @@ def build_parser() -> Parser:
         "Without a number the gate section of --config decides (it does so without --gate, too)",
     )  # fmt: skip
     out = p.add_argument_group("output")
-    out.add_argument("--output", type=Path, metavar="DIR", help="where to write (captrack_relative_results)")
+    out.add_argument(
+        "--output",
+        "--output_dir",
+        type=Path,
+        metavar="DIR",
+        help="where to write (captrack_relative_results)",
+    )
     out.add_argument(
         "--color_cap", type=float, metavar="PERCENT", help="deviation at which a colour is full (15)"
     )

@@ -31,7 +31,7 @@ class Parser(argparse.ArgumentParser):
         super().__init__(allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter, **settings)
 
     def error(self, message: str) -> NoReturn:
-        self.exit(ERROR, f"{self.prog}: {message}\nSee {self.prog} --help.\n")
+        self.exit(ERROR, f"{self.prog}: {message.rstrip('.')}. See {self.prog} --help.\n")
 
     def parse_known_args(self, args=None, namespace=None):
         args = [underscored(a) for a in (sys.argv[1:] if args is None else args)]

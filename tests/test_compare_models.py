@@ -1273,6 +1273,23 @@ def test_a_usage_error_exits_with_1(arguments, capsys):
     with pytest.raises(SystemExit) as caught:
         compare_models.main(arguments)
     assert caught.value.code == 1
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_result_is_suggested_where_its_folder_was_left_out(results, tmp_path, monkeypatch, capsys):
+    (tmp_path / "absolute_metrics").symlink_to(results)
+    monkeypatch.chdir(tmp_path)
+    assert run("--base", "base", "--adapted", "nowhere") == 1
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert "base: no such result folder or metrics CSV. Did you mean absolute_metrics/base?" in error
+
+
+def test_output_dir_is_another_name_of_output(results, tmp_path):
+    """The other scripts call it so."""
+    arguments = ("--base", results / "base", "--adapted", results / "forgot", "--categories", "C1")
+    assert run(*arguments, "--output-dir", tmp_path / "o") == 0
+    assert (tmp_path / "o" / "summary.md").exists()
 
 
 def test_help_imports_nothing_heavy():

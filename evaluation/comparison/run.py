@@ -27,6 +27,9 @@ SUMMARY, REPORT, FLIPS = "summary.md", "report.html", "flips.parquet"
 PICTURES = ("relative_differences_heatmap", "forest_plot", "series")
 
 
+RESULTS = Path("absolute_metrics")  # where compute_metrics.py writes by default
+
+
 class ComparisonError(ValueError):
     """Nothing could be compared; the message lists every reason."""
 
@@ -65,7 +68,7 @@ def compare(config: Config) -> tuple[Comparison, list[tuple[PairResult, ModelRes
             failed.append((name, str(error)))
     if not pairs or not plans:
         reasons = [f"{reason}" if name in reason else f"{name}: {reason}" for name, reason in failed]
-        raise ComparisonError("\n".join(reasons) or "no row is left to show")
+        raise ComparisonError("\n".join(dict.fromkeys(reasons)) or "no row is left to show")
     if not config.aggregate:
         # a single column has no spread over metrics
         pairs = [(_without_spread(result), base, adapted) for result, base, adapted in pairs]
@@ -82,6 +85,10 @@ def _read(path: Path, loaded: dict[Path, ModelResult | str]) -> ModelResult:
         except (ResultError, OSError, ValueError) as error:
             loaded[path] = str(error) if str(path) in str(error) else f"{path}: {error}"
     found = loaded[path]
+    if isinstance(found, str) and not path.is_absolute() and not path.exists():
+        beside = RESULTS / path
+        if beside.exists():
+            raise ResultError(f"{path}: no such result folder or metrics CSV. Did you mean {beside}?")
     if isinstance(found, str):
         raise ResultError(found)
     return found
