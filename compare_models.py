@@ -66,7 +66,13 @@ def build_parser() -> Parser:
         "Without a number the gate section of --config decides (it does so without --gate, too)",
     )  # fmt: skip
     out = p.add_argument_group("output")
-    out.add_argument("--output", type=Path, metavar="DIR", help="where to write (captrack_relative_results)")
+    out.add_argument(
+        "--output",
+        "--output_dir",
+        type=Path,
+        metavar="DIR",
+        help="where to write (captrack_relative_results)",
+    )
     out.add_argument(
         "--color_cap", type=float, metavar="PERCENT", help="deviation at which a colour is full (15)"
     )
@@ -125,6 +131,7 @@ def configuration(args: argparse.Namespace):
     from evaluation.comparison.gate_config import with_margin
 
     config = load_config(args.config) if args.config else Config()
+    output_dir = args.output or config.output_dir
     if args.base:
         names = args.name or [""] * len(args.adapted)
         pairs = tuple(
@@ -134,6 +141,9 @@ def configuration(args: argparse.Namespace):
         config = replace(config, model_pairs=pairs)
     if args.aa:
         config = replace(config, model_pairs=(PairConfig((Path(args.aa[0]),), (Path(args.aa[1]),), "A/A"),))
+        if not args.output:  # a noise floor must not lie over a comparison of two models
+            runs = [Path(run).resolve().name.removesuffix(".csv") for run in args.aa]
+            output_dir = config.output_dir / "_".join(["aa", *runs])
     if args.color_cap is not None and not args.color_cap > 0:
         raise ConfigError(f"--color_cap: must be above 0, not {args.color_cap:g}.")
     if args.gate is FROM_FILE and config.gate is None:
@@ -154,7 +164,7 @@ def configuration(args: argparse.Namespace):
         gate=gate,
         plot=plot,
         save=save,
-        output_dir=args.output or config.output_dir,
+        output_dir=output_dir,
         categories=check_categories(args.categories) if args.categories else config.categories,
         aggregate=config.aggregate and not args.no_aggregate,
         missing=args.missing or config.missing,

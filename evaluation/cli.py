@@ -36,7 +36,7 @@ class Parser(argparse.ArgumentParser):
         )
 
     def error(self, message: str) -> NoReturn:
-        self.exit(ERROR, f"{self.prog}: {message} (see {self.prog} --help)\n")
+        self.exit(ERROR, f"{self.prog}: {message.rstrip('.')}. See {self.prog} --help.\n")
 
     def parse_known_args(self, args=None, namespace=None):
         args = [underscored(a) for a in (sys.argv[1:] if args is None else args)]

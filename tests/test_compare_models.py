@@ -226,8 +226,57 @@ def test_a_key_that_occurs_twice_is_an_error_that_lists_it(tmp_path, key, words)
     table.columns["key"][1] = key
     synthetic.write_result(tmp_path / "a", "a", {"popqa.subset": table})
     synthetic.model(tmp_path, "b", n=20, tasks=("popqa.subset",))
-    with pytest.raises(ResultError, match=words):
-        pair_of(tmp_path, "b", "a")
+    pair = pair_of(tmp_path, "b", "a")
+    assert [(u.task, u.is_error) for u in pair.unpaired] == [("popqa.subset", True)]
+    assert words in pair.unpaired[0].reason
+
+
+@pytest.mark.parametrize(
+    ("keys", "words", "code"),
+    [
+        ([None] * 60, "rows have neither id nor prompt, so they cannot be paired; give them an id column", 0),
+        ([None, *(f"q{i:04d}" for i in range(1, 60))], "1 of 60 rows have neither id nor prompt", 0),
+        (["prompt:ab"] * 2 + [f"q{i:04d}" for i in range(58)], "more than once (prompt:ab)", 4),
+    ],
+)
+def test_a_task_that_cannot_be_paired_has_no_interval_and_the_others_go_on(
+    tmp_path, capsys, keys, words, code
+):
+    for name, seed in (("a", 1), ("b", 2)):
+        tables = {t: synthetic.task_table(t, 60, run_seed=seed) for t in ("popqa.subset", "boolq.subset")}
+        tables["popqa.subset"].columns["key"] = keys
+        file = {"tasks": {"popqa.subset": {"file": "responses/popqa.subset.jsonl"}}}
+        synthetic.write_result(tmp_path / name, name, tables, file)
+    assert run("--base", tmp_path / "a", "--adapted", tmp_path / "b", "--output", tmp_path / "o") == code
+    captured = capsys.readouterr()
+    said = f"a (responses/popqa.subset.jsonl), popqa.subset: {'rows without' if code else ''}"
+    assert said in " ".join(captured.out.split())
+    assert words in " ".join(captured.out.split())
+    assert (words in captured.err) == bool(code)
+    long = {line["name"]: line for line in csv_lines(tmp_path / "o" / "comparison_long.csv")}
+    assert long["C1 Accuracy (PopQA)"]["deviation"] and not long["C1 Accuracy (PopQA)"]["low"]
+    assert long["C3 Accuracy (BoolQ)"]["low"]
+
+
+@pytest.mark.parametrize(
+    ("adapted", "words"),
+    [
+        ({"popqa.subset": 500, "boolq.subset": 500}, "NO SAMPLE PAIRED in any of 2 shared tasks"),
+        ({"gsm8k.subset": 0}, "NOTHING IN COMMON"),
+    ],
+)
+def test_two_models_with_nothing_in_common_end_with_4_and_a_word_at_the_top(tmp_path, capsys, adapted, words):
+    """Adapted: tasks, and where their ids begin (the base's end at 40)."""
+    synthetic.model(tmp_path, "a", n=40, tasks=("popqa.subset", "boolq.subset"))
+    tables = {t: synthetic.task_table(t, 40, run_seed=2, skip=skip) for t, skip in adapted.items()}
+    synthetic.write_result(tmp_path / "b", "b", tables)
+    arguments = ("--base", tmp_path / "a", "--adapted", tmp_path / "b", "--output", tmp_path / "o")
+    assert run(*arguments) == 4
+    top = capsys.readouterr().out.split("\n\n")[0].splitlines()
+    assert top[0].startswith("! ")
+    assert words in " ".join(top)
+    line = csv_lines(tmp_path / "o" / "relative_differences.csv")[0]
+    assert bool(line["C1 Knowledge"]) == (words != "NOTHING IN COMMON")
 
 
 def test_an_unscored_sample_leaves_the_pair(tmp_path):
@@ -251,7 +300,7 @@ def test_zero_judged_rows_are_missing_with_a_reason(tmp_path):
     synthetic.model(tmp_path, "a", n=30, tasks=("ragtruth.subset",))
     synthetic.model(tmp_path, "b", n=30, run_seed=2, tasks=("ragtruth.subset",), unjudged=30)
     metric = pair_of(tmp_path, "b", "a").metrics["C4 Faithfulness (RAGTruth)"]
-    assert (metric.status, metric.note) == (m.MISSING, "no value for adapted")
+    assert (metric.status, metric.note) == (m.MISSING, "missing in adapted")
 
 
 def test_a_base_of_zero_shows_points_with_an_interval(tmp_path):
@@ -284,6 +333,28 @@ def test_a_low_base_is_kept_or_left_out_and_always_named(tmp_path, low_base):
     assert any("base too low" in note for note in row.notes)
 
 
+def test_an_average_that_rests_on_a_low_base_says_what_it_is_without(tmp_path, capsys):
+    """C1: PopQA 3 → 9 of 200 beside GSM8K 100 → 110; C4: TruthfulQA 2 → 14 of 200 alone; C3: 100 → 90."""
+    counts = {"popqa.subset": (3, 9), "gsm8k.subset": (100, 110), "truthfulqa.full": (2, 14)}
+    for side, name in enumerate(("a", "b")):
+        tables = {t: synthetic.task_table(t, 200) for t in (*counts, "boolq.subset")}
+        for task, both in counts.items():
+            tables[task].columns["correct"] = [i < both[side] for i in range(200)]
+        synthetic.write_result(tmp_path / name, name, tables)
+    group = pair_of(tmp_path, "b", "a", Rules("exclude")).groups["CAN"]
+    assert group.low_rows == ("C1 Knowledge", "C4 Faithfulness")
+    # C1 (200 + 10) / 2, C3 0, C4 600; without: C1 10, C3 0
+    assert (group.mean, group.mean_without_low) == (pytest.approx(235.0), pytest.approx(5.0))
+    arguments = ("--base", tmp_path / "a", "--adapted", tmp_path / "b", "--output", tmp_path / "o")
+    assert run(*arguments, "--missing", "exclude") == 0
+    words = "too low for a percent: CAN 235.0 % (without those in C1 Knowledge, C4 Faithfulness: 5.0 %)"
+    assert words in " ".join(capsys.readouterr().out.split())
+    assert words in (tmp_path / "o" / "summary.md").read_text(encoding="utf-8")
+    assert csv_lines(tmp_path / "o" / "averages.csv")[0]["mean_without_low_bases"].startswith("5.0")
+    left_out = pair_of(tmp_path, "b", "a", Rules("exclude", "exclude")).groups["CAN"]
+    assert (left_out.mean, left_out.low_rows) == (pytest.approx(5.0), ())
+
+
 def test_several_runs_are_averaged_and_widen_the_interval(results, tmp_path):
     runs = [read_result(results / name) for name in ("forgot", "again")]
     base = [read_result(results / "base")]
@@ -310,6 +381,26 @@ def test_lower_is_better_and_neutral_are_no_gains(results):
         if r.group == "WILL"
     )
     assert all(not title.startswith("W3a") for title, _ in counted.worst)
+
+
+def test_what_is_counted_is_what_the_verdicts_say(results):
+    from dataclasses import replace
+
+    pair = pair_of(results)
+    verdicts = (m.FORGOT, m.GAINED, m.DRIFTED, m.MAYBE, m.COULD_NOT_TELL, m.NO_CHANGE)
+    low = {"interval_low": -9.0, "interval_high": -3.0, "mean": -6.0}
+    titles = list(pair.rows)
+    rows = dict(pair.rows)
+    for title, verdict in zip(titles, verdicts, strict=False):
+        # COULD_NOT_TELL with such an interval: unjudged samples could turn the sign
+        changed = {**low, "direction": 0 if verdict == m.DRIFTED else 1}
+        if verdict == m.GAINED:
+            changed |= {"interval_low": 3.0, "interval_high": 9.0, "mean": 6.0}
+        rows[title] = replace(rows[title], verdict=verdict, **changed)
+    pair = replace(pair, rows={title: rows[title] for title in titles[: len(verdicts)]})
+    counted = tally(pair, pair.overall)
+    assert (counted.fell, counted.rose, counted.drifted) == (2, 1, 1)
+    assert (counted.fell_perhaps, counted.rose_perhaps, counted.drifted_perhaps) == (1, 0, 0)
 
 
 # --- made differently ---
@@ -613,6 +704,45 @@ def test_the_console_fits_80_columns(results, tmp_path, capsys, name):
     assert "\u202e" not in printed
 
 
+@pytest.mark.parametrize("adapted", [("part",), ("part", "forgot", "part")])
+def test_the_console_shows_few_notes_and_counts_the_rest(results, tmp_path, capsys, adapted):
+    out = tmp_path / "o"
+    folders = [results / name for name in adapted]
+    assert run("--base", results / "base", "--adapted", *folders, "--output", out) == 0
+    printed = capsys.readouterr().out.split("\nWritten:")[0]
+    shown = [block.split("\n… and")[0].count("\n") + 1 for block in printed.split("\nnote: ")[1:]]
+    assert sum(shown) <= 12 + 3
+    summary = (out / "summary.md").read_text(encoding="utf-8").split("\n## ")[1]
+    notes = summary.split("Notes:")[1].count("\n- ")
+    first = printed.split(" against ")[1]
+    left = notes - first.count("\nnote: ")
+    assert left > 0
+    assert f"\n… and {left} more notes in summary.md" in first
+
+
+def test_no_line_breaks_before_a_percent_sign_or_inside_an_interval():
+    from evaluation.comparison.summary import _wrap
+
+    for shift in range(70, 82):
+        lines = _wrap("x" * shift + " fell −12 % [−21, −11]; y" + " z" * 20, "  ")
+        assert not [line for line in lines if line.lstrip().startswith(("%", "−11]"))]
+        assert "−12 %" in " ".join(line.strip() for line in lines)
+        assert max(map(len, lines)) <= max(80, shift)
+
+
+def test_every_minus_is_a_minus(tmp_path):
+    from evaluation.comparison.words import points_text, signed
+
+    assert [signed(v) for v in (-0.5, 0.0, -0.04, 3.0)] == ["−0.5", "+0.0", "+0.0", "+3.0"]
+    for name, right in (("a", 9), ("b", 3)):
+        tables = {t: synthetic.task_table(t, 200) for t in ("popqa.subset", "gsm8k.subset")}
+        tables["popqa.subset"].columns["correct"] = [i < right for i in range(200)]
+        synthetic.write_result(tmp_path / name, name, tables)
+    pair = pair_of(tmp_path, "b", "a", Rules("exclude"))
+    assert points_text(pair.metrics["C1 Accuracy (PopQA)"]).startswith("−3.0 points [−")
+    assert not any("-" in note.replace("MMLU-Pro", "") for note in pair.rows["C1 Knowledge"].notes)
+
+
 def test_missing_error_names_every_entry(results, tmp_path, capsys):
     assert (
         run(
@@ -651,6 +781,40 @@ def test_a_missing_task_is_not_a_silent_zero(results, tmp_path):
     row = next(line for line in long if line["name"] == "H5 Long-Context")
     assert row["verdict"] == m.NO_DATA
     assert "missing (counted as 0)" in row["notes"]
+
+
+@pytest.mark.parametrize(
+    ("rule", "warning", "row", "will"),
+    [
+        (
+            "zero",
+            "49 of 54 metrics missing, counted as 0: averages are diluted; --missing exclude",
+            True,
+            True,
+        ),
+        ("exclude", "metrics missing, left out", False, False),
+    ],
+)
+def test_zeros_for_missing_entries_are_told_in_words(results, tmp_path, capsys, rule, warning, row, will):
+    few = ("popqa.subset", "gsm8k.subset", "bfcl.subset", "ifeval.subset")
+    for name, seed in (("a", 1), ("b", 2)):
+        synthetic.model(tmp_path, name, n=60, run_seed=seed, tasks=few)
+    out = tmp_path / "o"
+    arguments = ("--base", tmp_path / "a", "--adapted", tmp_path / "b", "--output", out, "--missing", rule)
+    assert run(*arguments) == 0
+    console = " ".join(capsys.readouterr().out.split())
+    assert warning in console
+    assert "No value" not in console
+    summary = (out / "summary.md").read_text(encoding="utf-8")
+    assert ("(2 of 6 metrics, 4 counted as 0)" in summary) == row
+    assert ("(2 of 6 metrics, 4 left out)" in summary) != row
+    averages = {line["group"]: line for line in csv_lines(out / "averages.csv")}
+    # a group of which nothing was measured has no mean and no interval
+    assert ("WILL" in averages) == will
+    if will:
+        assert (averages["WILL"]["mean"], averages["WILL"]["low"], averages["WILL"]["spread"]) == ("", "", "")
+        assert averages["ALL"]["rows_without_value"] == "WILL"
+        assert "| **WILL Average** | **n/a** |" in summary
 
 
 def test_rows_that_no_model_has_leave_the_tree_under_exclude(results, tmp_path):
@@ -730,6 +894,50 @@ def test_the_noise_floor_of_two_runs(results, tmp_path, capsys):
     assert max(map(len, out.split("\nWritten:")[0].splitlines())) <= 80
 
 
+def test_a_noise_floor_leaves_a_comparison_alone(results, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert run("--base", results / "base", "--adapted", results / "forgot") == 0
+    folder = tmp_path / "captrack_relative_results"
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert run("--aa", results / "base", results / "again") == 0
+    assert {p.name: p.read_bytes() for p in folder.iterdir() if p.is_file()} == before
+    assert (folder / "aa_base_again" / "summary.md").exists()
+
+
+def test_nothing_of_an_earlier_comparison_stands_beside_the_new_one(results, tmp_path, whole):
+    """Other formats, kinds of tables and a series go; what is not ours stays."""
+    import shutil
+
+    out = shutil.copytree(whole, tmp_path / "o")
+    for name in ("series.svg", "config.yaml", "notes.txt", "my_forest_plot.png"):
+        (out / name).write_text("kept?")
+    arguments = ("--base", results / "base", "--adapted", results / "again", "--output", out)
+    assert run(*arguments, "--no-aggregate", "--categories", "C1", pictures=True) == 0
+    assert {path.name for path in out.iterdir()} == {
+        "config.yaml",
+        "notes.txt",
+        "my_forest_plot.png",
+        "relative_differences_heatmap.pdf",
+        "forest_plot.pdf",
+        "relative_differences.csv",
+        "averages.csv",
+        "forgetting_statistics.csv",
+        "flips.csv",
+        "comparison_long.csv",
+        "flips.parquet",
+        "summary.md",
+        "report.html",
+    }
+
+
+def test_a_comparison_that_fails_leaves_the_earlier_one_whole(results, tmp_path):
+    out = tmp_path / "o"
+    assert run("--base", results / "base", "--adapted", results / "forgot", "--output", out) == 0
+    before = {path.name: path.read_bytes() for path in out.iterdir()}
+    assert run("--base", results / "base", "--adapted", tmp_path / "nowhere", "--output", out) == 1
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == before
+
+
 def test_the_same_comparison_gives_the_same_bytes(results, tmp_path):
     for name in ("one", "two"):
         assert (
@@ -802,6 +1010,49 @@ def test_numbers_have_no_negative_zero(value, text):
     from evaluation.comparison.words import number
 
     assert number(value) == text
+
+
+@pytest.mark.parametrize("green_red", [False, True])
+@pytest.mark.parametrize("kind", ["row", "average"])
+def test_quiet_and_proven_cells_cannot_be_confused(results, kind, green_red):
+    """At one deviation, full on the scale: a proven cell is bold and dark, a quiet one neither, and paler
+    than any proven one from half the scale on."""
+    from dataclasses import replace
+
+    from evaluation.comparison.analysis import make_comparison
+    from evaluation.comparison.heatmap import draw_heatmap, luminance
+
+    def look(mean: float, low: float, high: float, verdict: str) -> tuple[str, float, float]:
+        pair = pair_of(results, categories=("C1",))
+        changed = {"mean": mean, "interval_low": low, "interval_high": high}
+        if kind == "row":
+            row = replace(
+                pair.rows["C1 Knowledge"], verdict=verdict, low=(), mean_without_low=None, **changed
+            )
+            pair = replace(pair, rows={row.title: row})
+        else:
+            pair = replace(pair, groups={"CAN": replace(pair.groups["CAN"], **changed)})
+        comparison = make_comparison([pair], dv.plan_rows(("C1",)), Rules(), True, [])
+        axis = draw_heatmap(comparison, cf.Plot(use_green_red=green_red)).axes[0]
+        text = next(
+            t for t in axis.texts if t.get_text().endswith(f"{abs(mean)}") and "±" not in t.get_text()
+        )
+        y = text.get_position()[1]
+        back = [
+            p
+            for p in axis.patches
+            if p.get_fill() and p.get_width() > 1 and p.get_y() < y < p.get_y() + p.get_height()
+        ]
+        return text.get_fontweight(), text.get_fontsize(), luminance(back[0].get_facecolor()[:3])
+
+    for sign in (-1, 1):
+        ends = sorted((sign * 5.1, sign * 80.3))
+        proven = look(sign * 30.3, *ends, m.FORGOT if sign < 0 else m.GAINED)
+        half = look(sign * 7.7, *ends, m.FORGOT if sign < 0 else m.GAINED)
+        quiet = look(sign * 30.3, -80.3, 80.3, m.COULD_NOT_TELL)
+        assert (proven[0], half[0], quiet[0]) == ("bold", "bold", "normal")
+        assert quiet[1] < proven[1]
+        assert proven[2] < half[2] < quiet[2] - 0.05
 
 
 @pytest.mark.parametrize("count", [1, 12])
@@ -1022,6 +1273,23 @@ def test_a_usage_error_exits_with_1(arguments, capsys):
     with pytest.raises(SystemExit) as caught:
         compare_models.main(arguments)
     assert caught.value.code == 1
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_result_is_suggested_where_its_folder_was_left_out(results, tmp_path, monkeypatch, capsys):
+    (tmp_path / "absolute_metrics").symlink_to(results)
+    monkeypatch.chdir(tmp_path)
+    assert run("--base", "base", "--adapted", "nowhere") == 1
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert "base: no such result folder or metrics CSV. Did you mean absolute_metrics/base?" in error
+
+
+def test_output_dir_is_another_name_of_output(results, tmp_path):
+    """The other scripts call it so."""
+    arguments = ("--base", results / "base", "--adapted", results / "forgot", "--categories", "C1")
+    assert run(*arguments, "--output-dir", tmp_path / "o") == 0
+    assert (tmp_path / "o" / "summary.md").exists()
 
 
 def test_help_imports_nothing_heavy():

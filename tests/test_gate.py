@@ -135,7 +135,7 @@ HALF = scores(500, 300, 100, 5)
 WHAT_LACKS = {
     "a missing metric": (
         [metric(UP, *HALF), replace(metric(UP_TOO, *HALF), status=m.MISSING, counted=False)],
-        {}, "missing", f"no value for {UP_TOO}",
+        {}, "missing", f"missing: {UP_TOO}",
     ),
     "less than 95 % judged": (
         [metric(UP, *HALF, judged_base=(474, 500))], {}, "judged", "474 of 500 judged (base)",

@@ -16,6 +16,7 @@ from evaluation.comparison import statistics as st
 from evaluation.comparison.deviations import (
     ERROR,
     EXCLUDE,
+    ZERO,
     MissingError,
     RowPlan,
     group_mean,
@@ -43,11 +44,12 @@ from evaluation.comparison.model import (
     MetricResult,
     PairResult,
     RowResult,
+    Unpaired,
 )
-from evaluation.comparison.pairing import PairedTask, Units, pair_task
+from evaluation.comparison.pairing import PairedTask, PairingError, Units, pair_task
 from evaluation.comparison.sameness import same_in_tasks
 from evaluation.comparison.truncation import cut_shares
-from evaluation.comparison.words import points_text
+from evaluation.comparison.words import points_text, signed
 from evaluation.results import ModelResult
 from evaluation.tasks import TASKS, Metric
 from evaluation.taxonomy import COLUMN_BY_NAME, COLUMNS, GROUPS
@@ -83,17 +85,18 @@ def compare_pair(
 ) -> PairResult:
     """One adapted model (one or several runs) against its base.
 
-    Raises ResultError (a table that cannot be read, an id twice) and MissingError (`missing: error`).
+    Tasks whose samples cannot be paired (no key, or one twice) are in `unpaired`; the others go on. Raises
+    ResultError (a table that cannot be read) and MissingError (`missing: error`).
     """
     units = Units()
-    tasks = _pair_tasks(base, adapted, units)
+    tasks, unpaired = _pair_tasks(base, adapted, units)
     values_b, values_a = mean_values(base), mean_values(adapted)
     names = dict.fromkeys([c.name for c in COLUMNS] + [c for plan in plans for c in plan.columns])
     metrics = {c: _metric(c, values_b.get(c), values_a.get(c), tasks, base, adapted, rules) for c in names}
     if rules.missing == ERROR:
         absent = [c for plan in plans for c in plan.columns if metrics[c].status == MISSING]
         if absent:
-            raise MissingError(f"{name}: no value for {', '.join(dict.fromkeys(absent))} (missing: error)")
+            raise MissingError(f"{name}: missing {', '.join(dict.fromkeys(absent))} (missing: error)")
     rows = {plan.title: _row(plan, metrics, rules) for plan in plans}
     rows = _correct(rows)
     groups = {
@@ -117,6 +120,7 @@ def compare_pair(
         bool(tasks),
         step,
         same_in_tasks(base[0], adapted[0], tasks),
+        unpaired,
     )
 
 
@@ -132,13 +136,24 @@ def mean_values(runs: Sequence[ModelResult]) -> dict[str, float | None]:
 
 def _pair_tasks(
     base: Sequence[ModelResult], adapted: Sequence[ModelResult], units: Units
-) -> dict[str, PairedTask]:
+) -> tuple[dict[str, PairedTask], tuple[Unpaired, ...]]:
     common = set.intersection(*(set(r.tasks_with_samples) for r in (*base, *adapted)))
-    tasks = {}
+    tasks, unpaired = {}, []
     for task in (t for t in TASKS if t in common):
         tables = [[r.scores(task) for r in side] for side in (base, adapted)]
-        tasks[task] = pair_task(tables[0], tables[1], units, (base[0].name, adapted[0].name))
-    return tasks
+        names = (_with_file(base[0], task), _with_file(adapted[0], task))
+        try:
+            tasks[task] = pair_task(tables[0], tables[1], units, names)
+        except PairingError as error:
+            unpaired.append(Unpaired(task, str(error), error.is_error))
+    return tasks, tuple(unpaired)
+
+
+def _with_file(result: ModelResult, task: str) -> str:
+    """A model's name with the response file that a task was read from, where it is known."""
+    facts = ((result.run or {}).get("tasks") or {}).get(task) or {}
+    file = facts.get("file")
+    return f"{result.name} ({file})" if file else result.name
 
 
 def _metric(
@@ -159,7 +174,7 @@ def _metric(
     note = ""
     if status == MISSING:
         lacking = [n for n, v in (("base", base), ("adapted", adapted)) if v is None]
-        note = f"no value for {' and '.join(lacking)}"
+        note = f"missing in {' and '.join(lacking)}"
     elif status == ZERO_BASE:
         note = "base is 0: no percent exists"
     result = MetricResult(
@@ -272,6 +287,7 @@ def _row(plan: RowPlan, metrics: dict[str, MetricResult], rules: Rules) -> RowRe
         plan.title, plan.group, plan.capability, plan.columns, plan.direction,
         numbers.mean, numbers.std, numbers.share, numbers.present,
         missing, zero_base, unreliable, without_low, numbers.weights,
+        len(missing) if rules.missing == ZERO and numbers.mean is not None else 0,
     )  # fmt: skip
     spread = _spread(numbers.weights, metrics)
     if spread:
@@ -321,17 +337,19 @@ def _row_notes(row: RowResult, metrics: dict[str, MetricResult], rules: Rules) -
     if row.missing:
         effect = {"zero": "counted as 0", EXCLUDE: "left out"}.get(rules.missing, "")
         notes.append(f"missing ({effect}): {', '.join(row.missing)}")
-    for column in row.zero_base:
-        metric = metrics[column]
-        notes.append(f"base is 0, no percent, out of the mean: {column} ({points_text(metric)})")
-    for column in row.low:
-        metric = metrics[column]
-        kept = "out of the mean" if column not in row.weights else "kept in the mean"
-        notes.append(f"base too low for a percent, {kept}: {column} ({points_text(metric)})")
+    kept = [c for c in row.low if c in row.weights]
+    left_out = [c for c in row.low if c not in row.weights]
+    for what, columns in (
+        ("base is 0, no percent, out of the mean", row.zero_base),
+        ("base too low for a percent, kept in the mean", kept),
+        ("base too low for a percent, out of the mean", left_out),
+    ):
+        if columns:
+            notes.append(f"{what}: {', '.join(f'{c} ({points_text(metrics[c])})' for c in columns)}")
     if row.mean_without_low is not None:
-        notes.append(f"mean without the low bases: {row.mean_without_low:+.1f} %")
+        notes.append(f"mean without the low bases: {signed(row.mean_without_low)} %")
     if row.paired_mean is not None and row.mean is not None and abs(row.paired_mean - row.mean) >= 0.05:
-        notes.append(f"on the samples that both models have: {row.paired_mean:+.1f} %")
+        notes.append(f"on the samples that both models have: {signed(row.paired_mean)} %")
     without = [c for c in row.weights if metrics[c].paired is None]
     if without and len(without) < len(row.weights):
         notes.append(f"no interval, no paired samples for: {', '.join(without)}")
@@ -368,6 +386,11 @@ def verdict_of(row: RowResult) -> str:
 
 def _group(key: str, title: str, rows: Sequence[RowResult], metrics: dict[str, MetricResult]) -> GroupResult:
     mean, std = group_mean([r.share for r in rows], [r.std for r in rows if r.mean is not None])
+    if all(r.mean is None for r in rows):  # zeros alone are no measurement
+        mean = std = None
+    low = [r for r in rows if any(c in r.weights for c in r.low)]
+    # a row of low bases alone leaves the group; of the others the rest of the row stays
+    rest = [r.mean_without_low if r in low else r.share for r in rows]
     group = GroupResult(
         key,
         title,
@@ -375,6 +398,8 @@ def _group(key: str, title: str, rows: Sequence[RowResult], metrics: dict[str, M
         mean,
         std,
         tuple(r.title for r in rows if r.mean is None),
+        tuple(r.title for r in low),
+        group_mean(rest, [])[0] if low else None,
     )
     return _with_interval(group, _group_weights(rows), metrics)
 
@@ -400,7 +425,8 @@ def _overall(
     for group in with_mean:
         for column, weight in _group_weights([rows[t] for t in group.rows]).items():
             weights[column] = weights.get(column, 0.0) + weight / len(with_mean)
-    overall = GroupResult(OVERALL, "Mean of the groups", tuple(g.key for g in with_mean), mean, std)
+    without = tuple(g.key for g in groups.values() if g.mean is None)
+    overall = GroupResult(OVERALL, "Mean of the groups", tuple(groups), mean, std, without)
     return _with_interval(overall, weights, metrics)
 
 

@@ -244,16 +244,19 @@ def _lacking(row: RowResult, pair: PairResult, rules: Incomplete) -> list[str]:
     found = []
     missing = [m.column for m in metrics if m.status == MISSING]
     if missing and (rules.missing or row.mean is None):
-        found.append(f"no value for {', '.join(missing)}")
+        found.append(f"missing: {', '.join(missing)}")
     # a rate of mistakes that rose from nothing is a loss that no percent can show
     risen = [m.column for m in metrics if m.status == ZERO_BASE and m.direction < 0 and (m.points or 0) > 0]
     if risen:
         found.append(f"rose from 0, so that no percent exists: {', '.join(risen)}")
-    if row.mean is not None and not row.has_interval:
+    tasks = dict.fromkeys(m.task for m in metrics if m.task)
+    unpaired = [u.reason for u in pair.unpaired if u.task in tasks]
+    found += unpaired
+    if row.mean is not None and not row.has_interval and not unpaired:
         found.append("no samples of both models, so no interval (compare result folders, not bare CSV files)")
     elif row.mean is None and not missing:
         found.append("the base is 0 in every metric, so that no percent exists")
-    for task in dict.fromkeys(m.task for m in metrics if m.task):
+    for task in tasks:
         metric = next(m for m in metrics if m.task == task)
         found += _task_lacks(task, metric, pair, rules)
     return found

@@ -2,7 +2,8 @@
 
 Positive is more than the base, negative less. A cell whose interval excludes zero has a frame, bold text
 and a mark (▼ worse, ▲ better, ◆ drift that is neither; "?" where it does not hold after correction for many
-rows); one whose interval spans zero is pale and grey. Missing entries and bases too low for a percent are
+rows); one whose interval spans zero is quiet: faint in colour, its text small. Averages likewise, but without
+a mark: bold with a thick frame, or quiet with a thin one. Missing entries and bases too low for a percent are
 hatched and say so. Drawn in inches on one axis, so that 1 and 12 models are equally legible. Agg only,
 nothing is ever shown on a screen.
 """
@@ -24,14 +25,15 @@ from evaluation.comparison.model import (
     PairResult,
     RowResult,
 )
-from evaluation.comparison.words import footer, mark_of, number, points_text, shorten, span
+from evaluation.comparison.words import footer, mark_of, number, points_text, present_words, shorten, span
 from evaluation.files import whole_file
 from evaluation.taxonomy import GROUPS
 
 GROUP_COLORS = {"CAN": "#1f5fa8", "WILL": "#b35a00", "HOW": "#2f7d4f", "": "#555555"}
 WORSE, BETTER, NEITHER = "#b2182b", "#1a7f45", "#6a4c93"
-MORE = "#7f7f7f"  # more than the base, where colours are the groups'
+MORE = "#4a4a4a"  # more than the base, where colours are the groups'; dark, so that quiet is no kind of it
 QUIET_TEXT = "#5c5c5c"
+FULL, QUIET = 0.9, 0.22  # how much of its colour a cell shows at most
 
 _LABELS, _BAND, _MARGIN = 2.35, 0.34, 0.2  # inches
 _ROW, _AVERAGE = 0.44, 0.42
@@ -40,7 +42,7 @@ _ROW, _AVERAGE = 0.44, 0.42
 @dataclass(frozen=True)
 class Cell:
     """How a cell looks. text: big line; small: lines below. strength: 0..1 of `color`. mark is part of the
-    text."""
+    text. moved: framed, bold and marked; bold: an average whose interval excludes zero."""
 
     text: str
     small: tuple[str, ...]
@@ -49,6 +51,7 @@ class Cell:
     moved: bool = False
     sure: bool = True
     quiet: bool = False
+    bold: bool = False
     hatched: bool = False
 
 
@@ -71,7 +74,7 @@ def row_cell(pair: PairResult, row: RowResult, plot: Plot) -> Cell:
     elif row.std is not None and row.expected > 1:  # one metric has no spread
         small.append(f"(±{number(row.std)})")
     if row.missing or row.zero_base:
-        small.append(f"{row.present} of {row.expected} metrics")
+        small += present_words(row)
     if row.mean_without_low is not None:
         small.append(f"{number(row.mean_without_low)} w/o low base")
     elif row.low and len(row.columns) == 1:
@@ -99,10 +102,15 @@ def average_cell(group: GroupResult, plot: Plot) -> Cell:
         small.append(span(group.interval_low, group.interval_high))
     elif group.std is not None:
         small.append(f"(±{number(group.std)})")
+    if group.mean_without_low is not None:
+        small.append(f"{number(group.mean_without_low)} w/o low base")
     if group.missing_rows:
         small.append(f"{len(group.missing_rows)} of {len(group.rows)} rows n/a")
     color = cell_color(group.mean, 0 if plot.use_green_red else 1, group.key, plot.use_green_red)
-    return Cell(number(group.mean), tuple(small), color, min(1.0, abs(group.mean) / plot.color_cap))
+    strength = min(1.0, abs(group.mean) / plot.color_cap)
+    known = group.interval_low is not None
+    quiet = known and group.interval_low <= 0 <= group.interval_high
+    return Cell(number(group.mean), tuple(small), color, strength, quiet=quiet, bold=known and not quiet)
 
 
 def cell_color(mean: float, direction: int, group: str, green_red: bool) -> str:
@@ -186,19 +194,20 @@ def draw_heatmap(comparison: Comparison, plot: Plot) -> Any:
             color=GROUP_COLORS[group] if average else "black",
         )
         for i, cell in enumerate(cells):
-            _draw_cell(axis, left + i * width_of_cell, y, width_of_cell, line_height, cell, average)
-        if average:
-            axis.add_patch(
-                Rectangle(
-                    (left, y),
-                    count * width_of_cell,
-                    line_height,
-                    fill=False,
-                    lw=1.6,
-                    edgecolor=GROUP_COLORS[group],
-                    zorder=6,
+            at = left + i * width_of_cell
+            _draw_cell(axis, at, y, width_of_cell, line_height, cell)
+            if average:
+                axis.add_patch(
+                    Rectangle(
+                        (at, y),
+                        width_of_cell,
+                        line_height,
+                        fill=False,
+                        lw=1.6 if cell.bold else 0.7,
+                        edgecolor=GROUP_COLORS[group],
+                        zorder=6,
+                    )
                 )
-            )
         y += line_height
     for group, start in band_start.items():
         if not group:
@@ -262,11 +271,10 @@ def _height(cells: list[Cell], least: float) -> float:
     return max(least, 0.26 + 0.13 * most)
 
 
-def _draw_cell(axis: Any, x: float, y: float, w: float, h: float, cell: Cell, average: bool) -> None:
+def _draw_cell(axis: Any, x: float, y: float, w: float, h: float, cell: Cell) -> None:
     from matplotlib.patches import Rectangle
 
-    strength = cell.strength * (0.4 if cell.quiet else 0.9)
-    fill = mix(cell.color, strength)
+    fill = mix(cell.color, cell.strength * (QUIET if cell.quiet else FULL))
     axis.add_patch(Rectangle((x, y), w, h, facecolor=fill, edgecolor="#d0d0d0", lw=0.5, zorder=1))
     if cell.hatched:
         axis.add_patch(
@@ -286,8 +294,8 @@ def _draw_cell(axis: Any, x: float, y: float, w: float, h: float, cell: Cell, av
                 linestyle="-" if cell.sure else (0, (3, 2)),
             )
         )
-    ink = "white" if luminance(fill) < 0.45 and not cell.hatched else QUIET_TEXT if cell.quiet else "black"
-    weight = "bold" if cell.moved or average else "normal"
+    ink = "white" if luminance(fill) < 0.5 else QUIET_TEXT if cell.quiet else "black"
+    weight = "bold" if cell.moved or cell.bold else "normal"
     back = {"facecolor": fill, "edgecolor": "none", "pad": 0.8} if cell.hatched else None
     below = 0.145 + 0.125 * (len(cell.small) - 1) if cell.small else 0.0
     top = y + h / 2 - below / 2 + (0.01 if cell.small else 0.0)
@@ -295,7 +303,7 @@ def _draw_cell(axis: Any, x: float, y: float, w: float, h: float, cell: Cell, av
         x + w / 2,
         top,
         cell.text,
-        fontsize=9,
+        fontsize=7.5 if cell.quiet else 9,
         ha="center",
         va="center",
         color=ink,
@@ -330,7 +338,7 @@ def _draw_scale(axis: Any, x: float, y: float, width: float, comparison: Compari
     at = x
     for label, color in ramps:
         for i in range(steps):
-            fill = mix(color, 0.9 * (i + 0.5) / steps)
+            fill = mix(color, FULL * (i + 0.5) / steps)
             axis.add_patch(Rectangle((at + i * step, y), step, 0.12, facecolor=fill, lw=0))
         axis.text(at, y + 0.2, f"{label}: 0 to {plot.color_cap:g}+", fontsize=6.2, va="center")
         at += max(steps * step + 0.2, width / len(ramps) - 0.1)
@@ -344,7 +352,8 @@ def _legend_text(comparison: Comparison) -> str:
         words.append(
             "Framed and bold: the 95 % interval excludes zero (▼ worse ▲ better ◆ neither; dashed with ?: "
             "not after "
-            "correction for many rows). Pale and grey: it spans zero."
+            "correction for many rows). Quiet (faint colour, small figures): it spans zero, which proves "
+            "nothing. Averages: bold or quiet likewise."
         )
     if 0 in comparison.row_directions.values():
         words.append("◇ a habit, neither better nor worse.")

@@ -26,7 +26,7 @@ LOW_BASE = "unreliable base"  # left out only where low_base: exclude
 # what a row's interval says; direction 0 never counts as better or worse
 FORGOT, GAINED, DRIFTED = "forgot", "gained", "drifted"
 MAYBE = "maybe"  # interval excludes zero, but not after correction for many rows
-NO_CHANGE, COULD_NOT_TELL, NO_SAMPLES, NO_DATA = "no proven change", "could not tell", "no samples", "no data"
+NO_CHANGE, COULD_NOT_TELL, NO_SAMPLES, NO_DATA = "no proven change", "could not tell", "no samples", "n/a"
 OVERALL = "ALL"  # key of the mean of the groups
 MOVED = (FORGOT, GAINED, DRIFTED, MAYBE)
 SAME = 0.99  # share of answers equal to the base's from which an adapted model is held to be the base
@@ -86,6 +86,7 @@ class RowResult:
     present of expected metrics have a percent. missing, zero_base, low: names of columns. mean_without_low:
     what the mean would be. share: what the row adds to its group's mean: `mean`, or 0 where all is missing
     and missing counts as zero, or None. weights: of each column in `mean`, for sums of influence values.
+    zeros: how many missing entries stand in `mean` as 0.
     """
 
     title: str
@@ -102,6 +103,7 @@ class RowResult:
     low: tuple[str, ...] = ()
     mean_without_low: float | None = None
     weights: dict[str, float] = field(default_factory=dict)
+    zeros: int = 0
     paired_mean: float | None = None
     se: float | None = None
     df: float | None = None
@@ -136,7 +138,9 @@ class RowResult:
 @dataclass(frozen=True)
 class GroupResult:
     """CAN, WILL, HOW or overall. std: the published spread, sqrt(mean of squared row spreads) /
-    sqrt(rows)."""
+    sqrt(rows). No mean where none of the rows has one. missing_rows: rows (overall: groups) without a mean.
+    low_rows: rows whose mean holds a base too low for a percent; mean_without_low: what the mean would be.
+    """
 
     key: str
     title: str
@@ -144,6 +148,8 @@ class GroupResult:
     mean: float | None
     std: float | None
     missing_rows: tuple[str, ...] = ()
+    low_rows: tuple[str, ...] = ()
+    mean_without_low: float | None = None
     paired_mean: float | None = None
     se: float | None = None
     df: float | None = None
@@ -180,6 +186,18 @@ class TaskPairs:
 
 
 @dataclass(frozen=True)
+class Unpaired:
+    """A task that both models have and whose samples cannot be paired: its deviations have no interval.
+
+    is_error: the rows must be mended (a key twice); False where they carry nothing to pair them by.
+    """
+
+    task: str
+    reason: str
+    is_error: bool
+
+
+@dataclass(frozen=True)
 class Difference:
     """Something in which two results were made differently: what, and both values as short texts."""
 
@@ -209,12 +227,25 @@ class PairResult:
     has_samples: bool = False
     step: float | None = None
     same: tuple[int, int] = (0, 0)
+    unpaired: tuple[Unpaired, ...] = ()
 
     @property
     def without_effect(self) -> bool:
         """So many answers are the base's, word for word, that the model can hardly be another one."""
         equal, compared = self.same
         return compared > 0 and equal >= SAME * compared
+
+    @property
+    def nothing_paired(self) -> bool:
+        """Both models have sample tables of some task, and not one sample in common."""
+        return bool(self.tasks or self.unpaired) and not any(t.shared for t in self.tasks.values())
+
+    @property
+    def nothing_in_common(self) -> bool:
+        """No metric has a value for both models."""
+        return bool(self.rows) and all(
+            self.metrics[c].status == MISSING for row in self.rows.values() for c in row.columns
+        )
 
 
 @dataclass(frozen=True)

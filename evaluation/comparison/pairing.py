@@ -1,7 +1,8 @@
 """Which sample of one model belongs to which of the other: by key, never by position.
 
 A sample table's `key` is the row's id, else "prompt:HASH". Example: base has q1, q2, q3, adapted q2, q3,
-q4: two pairs (q2, q3), q1 and q4 are left out and named. A key that occurs twice is an error that lists it.
+q4: two pairs (q2, q3), q1 and q4 are left out and named. A key that occurs twice is an error that lists it;
+it concerns its task alone.
 The `cluster` of a sample, with the family of its task (gsm8k of gsm8k.schema), is its source unit: the same
 question asked in several tasks is one unit.
 """
@@ -17,6 +18,17 @@ from evaluation.comparison.model import TaskPairs
 from evaluation.results import ResultError, SampleTable
 
 NAMED = 10  # how many ids a message lists
+
+
+class PairingError(ResultError):
+    """The samples of one task cannot be paired; the message says whose, which task and the remedy.
+
+    is_error: something is wrong with the rows (a key twice). False: they carry nothing to pair them by.
+    """
+
+    def __init__(self, message: str, is_error: bool = True) -> None:
+        super().__init__(message)
+        self.is_error = is_error
 
 
 class Units:
@@ -58,9 +70,18 @@ class PairedTask:
 
 
 def keys_of(table: SampleTable, whose: str) -> list[str]:
-    """The keys of a table, in order. Raises ResultError for a key that occurs twice; the message lists such
-    keys."""
-    keys = [str(key) for key in table.columns["key"]]
+    """The keys of a table, in order. Raises PairingError for rows without a key, and for a key that occurs
+    twice; the message lists such keys."""
+    found = table.columns["key"]
+    if None in found:
+        lacking = found.count(None)
+        many = "rows" if lacking == len(found) else f"{lacking} of {len(found)} rows"
+        raise PairingError(
+            f"{whose}, {table.task}: {many} have neither id nor prompt, so they cannot be paired; give them "
+            "an id column and run compute_metrics.py again",
+            is_error=False,
+        )
+    keys = [str(key) for key in found]
     sides = table.columns.get("side") or table.columns.get("by_side")
     if sides:  # rows of another task scored with this one's may carry the same ids
         keys = [f"{side}/{key}" if side else key for side, key in zip(sides, keys, strict=True)]
@@ -69,11 +90,11 @@ def keys_of(table: SampleTable, whose: str) -> list[str]:
     twice = [key for key, count in Counter(keys).items() if count > 1]
     shown = ", ".join(twice[:NAMED]) + (f" and {len(twice) - NAMED} more" if len(twice) > NAMED else "")
     if any("prompt:" in key for key in twice):
-        raise ResultError(
+        raise PairingError(
             f"{whose}, {table.task}: rows without id whose prompt occurs more than once ({shown}). "
             "Give the rows of the response file ids and run compute_metrics.py again."
         )
-    raise ResultError(
+    raise PairingError(
         f"{whose}, {table.task}: ids that occur more than once: {shown}. "
         "Remove the repeated rows and run compute_metrics.py again."
     )
@@ -86,7 +107,10 @@ def pair_task(
     names: tuple[str, str] = ("base", "adapted"),
 ) -> PairedTask:
     """Pairs a task's samples: those whose key is in every run of both models, in the order of the first
-    base run."""
+    base run.
+
+    Raises PairingError: see keys_of.
+    """
     import numpy as np
 
     base_places = [_places(table, names[0]) for table in base]

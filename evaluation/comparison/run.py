@@ -14,13 +14,20 @@ from typing import TYPE_CHECKING
 
 from evaluation.comparison.analysis import Rules, compare_pair, drop_empty_rows, make_comparison
 from evaluation.comparison.compatibility import between_runs, differences, refusal
-from evaluation.comparison.config import Config, ConfigError, PairConfig, in_order_of_steps
+from evaluation.comparison.config import FORMATS, Config, ConfigError, PairConfig, in_order_of_steps
 from evaluation.comparison.deviations import EXCLUDE, MissingError, different_names, plan_rows
 from evaluation.comparison.model import Comparison, PairResult
 from evaluation.results import ModelResult, ResultError, read_result
 
 if TYPE_CHECKING:
     from evaluation.comparison.gate import Gate
+
+
+SUMMARY, REPORT, FLIPS = "summary.md", "report.html", "flips.parquet"
+PICTURES = ("relative_differences_heatmap", "forest_plot", "series")
+
+
+RESULTS = Path("absolute_metrics")  # where compute_metrics.py writes by default
 
 
 class ComparisonError(ValueError):
@@ -61,7 +68,7 @@ def compare(config: Config) -> tuple[Comparison, list[tuple[PairResult, ModelRes
             failed.append((name, str(error)))
     if not pairs or not plans:
         reasons = [f"{reason}" if name in reason else f"{name}: {reason}" for name, reason in failed]
-        raise ComparisonError("\n".join(reasons) or "no row is left to show")
+        raise ComparisonError("\n".join(dict.fromkeys(reasons)) or "no row is left to show")
     if not config.aggregate:
         # a single column has no spread over metrics
         pairs = [(_without_spread(result), base, adapted) for result, base, adapted in pairs]
@@ -78,6 +85,10 @@ def _read(path: Path, loaded: dict[Path, ModelResult | str]) -> ModelResult:
         except (ResultError, OSError, ValueError) as error:
             loaded[path] = str(error) if str(path) in str(error) else f"{path}: {error}"
     found = loaded[path]
+    if isinstance(found, str) and not path.is_absolute() and not path.exists():
+        beside = RESULTS / path
+        if beside.exists():
+            raise ResultError(f"{path}: no such result folder or metrics CSV. Did you mean {beside}?")
     if isinstance(found, str):
         raise ResultError(found)
     return found
@@ -96,16 +107,19 @@ def _without_spread(pair: PairResult) -> PairResult:
 
 def run_comparison(config: Config, noise_floor: bool = False) -> int:
     """Compares, writes and prints; returns the exit code: the gate's where there is one, else 0, or 4 where
-    some pairs failed."""
+    something could not be compared, paired or drawn."""
     for warning in config.warnings:
         print(f"warning: {warning}", file=sys.stderr)
     margins = check_gate(config)
     _forget_old_gate(config)
     comparison, pairs = compare(config)
-    for _, reason in comparison.failed:
+    errors = [u.reason for pair in comparison.pairs for u in pair.unpaired if u.is_error]
+    nothing = any(pair.nothing_paired or pair.nothing_in_common for pair in comparison.pairs)
+    for reason in (*(reason for _, reason in comparison.failed), *dict.fromkeys(errors)):
         print(reason, file=sys.stderr)
+    gate = decide(comparison, config, margins)
     try:
-        written, undrawn = write_outputs(comparison, pairs, config)
+        written, undrawn = write_outputs(comparison, pairs, config, gate)
     except OSError as error:
         raise ComparisonError(f"{config.output_dir}: cannot be written ({error}).") from None
     for message in undrawn:
@@ -114,12 +128,11 @@ def run_comparison(config: Config, noise_floor: bool = False) -> int:
     from evaluation.comparison.summary import noise_floor as floor
 
     print(floor(comparison) if noise_floor else console(comparison))
-    gate = _run_gate(comparison, config, margins, written) if config.gate else None
     print("\nWritten:")
     for path in written:
         print(f"  {path}")
     if gate is None:
-        return 4 if comparison.failed or undrawn else 0
+        return 4 if comparison.failed or errors or undrawn or nothing else 0
     from evaluation.comparison.gate import REGRESSION
     from evaluation.comparison.gate_output import console as gate_table
 
@@ -150,59 +163,66 @@ def _forget_old_gate(config: Config) -> None:
         raise ComparisonError(f"{config.output_dir}: cannot be written ({error}).") from None
 
 
-def _run_gate(comparison: Comparison, config: Config, margins: dict[str, float], written: list[Path]) -> Gate:
+def decide(comparison: Comparison, config: Config, margins: dict[str, float]) -> Gate | None:
+    """The gate's verdict; None where the configuration has no gate."""
+    if config.gate is None:
+        return None
     from evaluation.comparison.gate import run_gate
-    from evaluation.comparison.gate_output import write_gate
-    from evaluation.comparison.words import stamps
 
-    gate = run_gate(comparison, margins, config.gate.incomplete)
-    try:
-        written += write_gate(config.output_dir, gate, stamps(comparison))
-    except OSError as error:
-        raise ComparisonError(f"{config.output_dir}: cannot be written ({error}).") from None
-    return gate
+    return run_gate(comparison, margins, config.gate.incomplete)
 
 
 def write_outputs(
-    comparison: Comparison, pairs: list[tuple[PairResult, ModelResult, ModelResult]], config: Config
+    comparison: Comparison,
+    pairs: list[tuple[PairResult, ModelResult, ModelResult]],
+    config: Config,
+    gate: Gate | None,
 ) -> tuple[list[Path], list[str]]:
-    """Writes what the configuration asks for; returns the paths, the heatmap first, and what could not be
-    drawn."""
+    """Writes what the configuration asks for in place of an earlier comparison's files; returns the paths,
+    the heatmap first, and what could not be drawn."""
     from evaluation.comparison import summary, tables
 
     folder = config.output_dir
+    remove_earlier(folder)
     written: list[Path] = []
     if config.save.save_csv:
         written += tables.write_csvs(folder, comparison)
     if config.save.save_excel:
-        path = folder / "relative_differences.xlsx"
+        path = folder / tables.WORKBOOK
         tables.write_excel(path, comparison, _remarks(comparison))
         written.append(path)
     if comparison.has_samples:
         from evaluation.comparison.flips import write_flips
 
-        path = folder / "flips.parquet"
+        path = folder / FLIPS
         write_flips(path, pairs)
         written.append(path)
-    path = folder / "summary.md"
+    path = folder / SUMMARY
     summary.write_summary(path, comparison)
     written.append(path)
     from evaluation.report.comparison import write_report
 
-    written.append(
-        write_report(
-            folder / "report.html",
-            comparison,
-            pairs,
-            config.plot,
-            _run_gate(comparison, config, check_gate(config), []) if config.gate else None,
-        )
-    )
+    written.append(write_report(folder / REPORT, comparison, pairs, config.plot, gate))
     undrawn: list[str] = []
     if config.save.save_figure:
         drawn, undrawn = _draw(comparison, config)
         written = [*drawn, *written]
+    if gate is not None:
+        from evaluation.comparison.gate_output import write_gate
+        from evaluation.comparison.words import stamps
+
+        written += write_gate(folder, gate, stamps(comparison))
     return written, undrawn
+
+
+def remove_earlier(folder: Path) -> None:
+    """Takes away what an earlier comparison left, by the names that we write: none of its pictures may stand
+    beside these tables. Everything else in the folder stays."""
+    from evaluation.comparison.tables import file_names
+
+    pictures = [f"{stem}.{ending}" for stem in PICTURES for ending in FORMATS]
+    for name in (*file_names(), FLIPS, SUMMARY, REPORT, *pictures):
+        (folder / name).unlink(missing_ok=True)
 
 
 def _remarks(comparison: Comparison) -> list[str]:
@@ -217,12 +237,12 @@ def _draw(comparison: Comparison, config: Config) -> tuple[list[Path], list[str]
     from evaluation.comparison.plots import draw_forest, draw_series
 
     written, undrawn = [], []
-    pictures = (
-        ("relative_differences_heatmap", lambda: draw_heatmap(comparison, config.plot)),
-        ("forest_plot", lambda: draw_forest(comparison, config.plot.color_cap)),
-        ("series", lambda: draw_series(comparison)),
+    drawers = (
+        lambda: draw_heatmap(comparison, config.plot),
+        lambda: draw_forest(comparison, config.plot.color_cap),
+        lambda: draw_series(comparison),
     )
-    for stem, draw in pictures:
+    for stem, draw in zip(PICTURES, drawers, strict=True):
         path = config.output_dir / f"{stem}.{config.save.figure_format}"
         try:
             figure = draw()

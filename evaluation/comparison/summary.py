@@ -7,6 +7,7 @@ Could not tell: H5 Long-Context −8 % [−28, 17]
 
 from __future__ import annotations
 
+import re
 import textwrap
 from pathlib import Path
 
@@ -25,10 +26,21 @@ from evaluation.comparison.model import (
     RowResult,
 )
 from evaluation.comparison.tally import tally
-from evaluation.comparison.words import number, points_text, shorten, span, stamps
+from evaluation.comparison.words import (
+    low_base_lines,
+    number,
+    points_text,
+    present_words,
+    shorten,
+    span,
+    stamps,
+)
 from evaluation.files import whole_file
 
 WIDTH = 80
+NOTE_LINES, NOTE_HEIGHT = 12, 3  # console lines of notes in all, and of one note
+_TOGETHER = re.compile(r"\[[^\[\]\n]{1,24}\]| %")  # an interval, a percent sign: never broken
+NO_BREAK = "\N{NO-BREAK SPACE}"
 
 # verdict → heading; rows of the first four are told with numbers
 _HEADINGS = (
@@ -39,7 +51,7 @@ _HEADINGS = (
     (NO_CHANGE, "No proven change"),
     (COULD_NOT_TELL, "Could not tell"),
     (NO_SAMPLES, "No interval (deviations only)"),
-    (NO_DATA, "No value"),
+    (NO_DATA, "n/a"),
 )
 _PLAIN = (NO_CHANGE, NO_DATA)
 
@@ -71,8 +83,12 @@ def verdict_lines(pair: PairResult) -> list[tuple[str, list[str]]]:
 
 
 def notes_of(pair: PairResult) -> list[str]:
-    """What a reader must not overlook, one text a row; the pairing of tasks whose samples differ."""
-    notes = [f"{row.title}: {'; '.join(row.notes)}" for row in pair.rows.values() if row.notes]
+    """What a reader must not overlook: tasks that could not be paired, then one text a row, then the pairing
+    of tasks whose samples differ. Rows of which everything is missing come last: a line above names them.
+    """
+    notes = [f"{'ERROR, ' if u.is_error else ''}no interval for {u.task}: {u.reason}" for u in pair.unpaired]
+    rows = [row for row in pair.rows.values() if row.notes]
+    notes += [f"{row.title}: {'; '.join(row.notes)}" for row in rows if len(row.missing) < row.expected]
     for task in pair.tasks.values():
         left = len(task.only_base) + len(task.only_adapted)
         if left:
@@ -89,6 +105,7 @@ def notes_of(pair: PairResult) -> list[str]:
     for task, sides in partly.items():
         texts = [f"{j[0]}/{j[1]}" if j else "unknown" for j in sides]
         notes.append(f"{task}: judged {texts[0]} (base), {texts[1]} (adapted)")
+    notes += [f"{row.title}: {'; '.join(row.notes)}" for row in rows if len(row.missing) == row.expected]
     return notes
 
 
@@ -100,7 +117,7 @@ def _escape(text: str) -> str:
 def markdown(comparison: Comparison) -> str:
     """summary.md: words first, then a table of all rows, then what to know."""
     lines = ["# CapTrack: drift against the base model", ""]
-    for stamp in stamps(comparison):
+    for stamp in (*stamps(comparison), *low_base_lines(comparison)):
         lines += [f"> **{_escape(stamp)}**", ""]
     for pair in comparison.pairs:
         lines += [f"## {_escape(pair.name)} against {_escape(pair.base_name)}", ""]
@@ -145,7 +162,7 @@ def _table_line(row: RowResult) -> str:
     mean = "n/a" if row.mean is None else f"{number(row.mean)} %"
     spread = f"±{number(row.std)}" if row.std is not None and row.expected > 1 else ""
     interval = span(row.interval_low, row.interval_high) if row.has_interval else ""
-    flag = f" ({row.present} of {row.expected} metrics)" if row.missing or row.zero_base else ""
+    flag = f" ({', '.join(present_words(row))})" if row.missing or row.zero_base else ""
     return f"| {_escape(row.title)} | {mean} | {spread} | {interval} | {row.verdict}{flag} |"
 
 
@@ -169,13 +186,14 @@ def write_summary(path: Path, comparison: Comparison) -> None:
 def console(comparison: Comparison) -> str:
     """The summary for a terminal, no line longer than 80 columns."""
     lines: list[str] = []
-    for stamp in stamps(comparison):
+    for stamp in (*stamps(comparison), *low_base_lines(comparison)):
         lines += _wrap(f"! {stamp}", "  ")
     for pair in comparison.pairs:
         lines += ["", *_wrap(f"{shorten(pair.name, 60)} against {shorten(pair.base_name, 60)}", "  ")]
         lines.append("-" * WIDTH)
         lines.append(
-            f"{'':10}{'mean %':>9}{'95 % interval':>18}{'fell':>7}{'rose':>6}{'forgot/gained samples':>26}"
+            f"{'':6}{'mean %':>9}{'95 % interval':>17}{'fell':>8}{'rose':>8}{'drifted':>8}"
+            f"{'forgot/gained samples':>24}"
         )
         for group in [*pair.groups.values(), *([pair.overall] if pair.overall else [])]:
             t = tally(pair, group)
@@ -183,11 +201,13 @@ def console(comparison: Comparison) -> str:
             interval = "" if group.interval_low is None else span(group.interval_low, group.interval_high)
             samples = "" if t.forgotten is None else f"{t.forgotten:,} / {t.gained:,}"
             name = "All" if group.key == OVERALL else group.key
-            lines.append(f"{name:10}{mean:>9}{interval:>18}{t.fell:>7}{t.rose:>6}{samples:>26}")
+            counts = ((t.fell, t.fell_perhaps), (t.rose, t.rose_perhaps), (t.drifted, t.drifted_perhaps))
+            moved = "".join(f"{_count(*count):>8}" for count in counts)
+            lines.append(f"{name:6}{mean:>9}{interval:>17}{moved}{samples:>24}")
+        lines += _wrap(_COUNTED if pair.has_samples else _BY_SIGN, "  ")
         for heading, rows in verdict_lines(pair):
             lines += _wrap(f"{heading}: {'; '.join(rows)}", "  ")
-        for note in notes_of(pair):
-            lines += _wrap(f"note: {note}", "  ")
+        lines += _notes(notes_of(pair), NOTE_LINES // len(comparison.pairs))
         for difference in pair.differences:
             lines += _wrap(f"made differently: {difference}", "  ")
     if comparison.dropped_rows:
@@ -197,10 +217,36 @@ def console(comparison: Comparison) -> str:
     return "\n".join(lines).lstrip("\n")
 
 
+def _notes(notes: list[str], room: int) -> list[str]:
+    """Notes for the console in about `room` lines, one at least; long ones are cut, the rest is counted."""
+    lines: list[str] = []
+    for told, note in enumerate(notes):
+        wrapped = _wrap(f"note: {note}", "  ")
+        if len(wrapped) > NOTE_HEIGHT:
+            wrapped = [*wrapped[: NOTE_HEIGHT - 1], f"{wrapped[NOTE_HEIGHT - 1][: WIDTH - 2]} …"]
+        if lines and len(lines) + len(wrapped) > room:
+            left = len(notes) - told
+            return [*lines, f"… and {left} more note{'s' if left > 1 else ''} in summary.md"]
+        lines += wrapped
+    return lines
+
+
+_COUNTED = "fell, rose, drifted: rows whose interval excludes zero (1?: perhaps, see below)."
+_BY_SIGN = "fell, rose, drifted: rows by their sign alone, nothing says whether it is real."
+
+
+def _count(moved: int, perhaps: int) -> str:
+    """3 rows of which 2 are unsure: 1+2?"""
+    if not perhaps:
+        return str(moved)
+    return f"{moved - perhaps}+{perhaps}?" if moved > perhaps else f"{perhaps}?"
+
+
 def noise_floor(comparison: Comparison) -> str:
     """For two runs of one model: what each row shows although nothing changed."""
     pair = comparison.pairs[0]
     lines = [
+        *(line for stamp in stamps(comparison) for line in _wrap(f"! {stamp}", "  ")),
         *_wrap(f"Noise floor: {shorten(pair.base_name, 60)} against {shorten(pair.adapted_name, 60)}", "  "),
         "-" * WIDTH,
         f"{'':36}{'seen %':>10}{'floor ± %':>12}{'flips %':>10}",
@@ -230,4 +276,6 @@ def _flip_share(pair: PairResult, row: RowResult) -> str:
 
 def _wrap(text: str, indent: str) -> list[str]:
     text = "".join(c if c.isprintable() else " " for c in text)
-    return textwrap.wrap(text, WIDTH, subsequent_indent=indent, break_on_hyphens=False) or [""]
+    text = _TOGETHER.sub(lambda found: found[0].replace(" ", NO_BREAK), text)
+    lines = textwrap.wrap(text, WIDTH, subsequent_indent=indent, break_on_hyphens=False) or [""]
+    return [line.replace(NO_BREAK, " ") for line in lines]

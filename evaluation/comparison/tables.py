@@ -21,11 +21,13 @@ from typing import Any
 
 from evaluation.comparison.model import OVERALL, Comparison, GroupResult, MetricResult, PairResult, RowResult
 from evaluation.comparison.tally import tally
+from evaluation.comparison.words import present_words
 from evaluation.files import whole_file
 
 Table = tuple[list[str], list[list[Any]]]
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
+WORKBOOK = "relative_differences.xlsx"
 CELL_LIMIT = 32_767  # characters in a cell of a workbook
 
 
@@ -51,10 +53,21 @@ def _groups(pair: PairResult) -> list[GroupResult]:
 
 def averages(comparison: Comparison) -> Table:
     """spread is the published one of an average: sqrt(mean of squared row spreads) / sqrt(rows)."""
-    header = ["pair", "group", "title", "mean", "spread", "low", "high", "rows", "rows_without_value"]
+    header = [
+        "pair",
+        "group",
+        "title",
+        "mean",
+        "spread",
+        "low",
+        "high",
+        "rows",
+        "rows_without_value",
+        "mean_without_low_bases",
+    ]
     return header, [
         [pair.name, g.key, g.title, g.mean, g.std, g.interval_low, g.interval_high, len(g.rows),
-        "; ".join(g.missing_rows)]
+        "; ".join(g.missing_rows), g.mean_without_low]
         for pair in comparison.pairs
         for g in _groups(pair)
     ]  # fmt: skip
@@ -64,7 +77,7 @@ def forgetting(comparison: Comparison) -> Table:
     header = [
         "pair", "group", "mean", "spread", "low", "high", "rows", "rows_fell", "rows_rose", "rows_drifted",
         "metrics", "metrics_fell", "metrics_rose", "worst_three", "samples_forgotten", "samples_gained",
-        "metrics_missing",
+        "metrics_missing", "rows_fell_perhaps", "rows_rose_perhaps", "rows_drifted_perhaps",
     ]  # fmt: skip
     lines = []
     for pair in comparison.pairs:
@@ -74,6 +87,7 @@ def forgetting(comparison: Comparison) -> Table:
             lines.append([
                 pair.name, t.group, t.mean, t.std, t.low, t.high, t.rows, t.fell, t.rose, t.drifted,
                 t.metrics, t.metrics_fell, t.metrics_rose, worst, t.forgotten, t.gained, t.missing,
+                t.fell_perhaps, t.rose_perhaps, t.drifted_perhaps,
             ])  # fmt: skip
     return header, lines
 
@@ -152,7 +166,7 @@ def _row_fields(r: RowResult) -> dict[str, Any]:
         "direction": r.direction,
         "deviation": r.mean, "std": r.std, "low": r.interval_low, "high": r.interval_high,
         "paired_deviation": r.paired_mean, "se": r.se, "df": r.df, "p": r.p, "q": r.q, "verdict": r.verdict,
-        "status": f"{r.present} of {r.expected} metrics",
+        "status": ", ".join(present_words(r)),
         "bound_low": r.bounds[0] if r.bounds else None, "bound_high": r.bounds[1] if r.bounds else None,
         "notes": "; ".join(r.notes),
     }  # fmt: skip
@@ -164,7 +178,7 @@ def _group_fields(g: GroupResult) -> dict[str, Any]:
         "deviation": g.mean,
         "std": g.std, "low": g.interval_low, "high": g.interval_high, "paired_deviation": g.paired_mean,
         "se": g.se, "df": g.df,
-        "notes": f"without value: {', '.join(g.missing_rows)}" if g.missing_rows else "",
+        "notes": f"n/a: {', '.join(g.missing_rows)}" if g.missing_rows else "",
     }  # fmt: skip
 
 
@@ -179,6 +193,11 @@ def csv_tables(comparison: Comparison) -> dict[str, Table]:
         tables["flips"] = flip_counts(comparison)
     tables["comparison_long"] = long_table(comparison)
     return tables
+
+
+def file_names() -> list[str]:
+    """Every file that write_csvs can write, and the workbook."""
+    return [*(f"{stem}.csv" for stem in _SHEETS), WORKBOOK]
 
 
 def write_csvs(folder: Path, comparison: Comparison) -> list[Path]:
@@ -207,7 +226,7 @@ def _csv_cell(value: Any) -> Any:
 # --- Excel
 # --------------------------------------------------------------------------------------------------------
 
-_SHEETS = {
+_SHEETS = {  # every table that csv_tables can give
     "relative_differences": "Relative Differences",
     "relative_differences_std": "Standard Deviations",
     "averages": "Averages",

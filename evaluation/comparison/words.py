@@ -5,7 +5,7 @@ number(-0.04) = "0.0"    span(-21.2, -11.4) = "[−21, −11]"    mark_of(-3.0, 
 
 from __future__ import annotations
 
-from evaluation.comparison.model import Comparison, MetricResult
+from evaluation.comparison.model import Comparison, MetricResult, RowResult
 
 MINUS = "\N{MINUS SIGN}"
 
@@ -18,6 +18,12 @@ def number(value: float, digits: int = 1) -> str:
     if float(text) == 0:
         text = text.lstrip("-")
     return text.replace("-", MINUS)
+
+
+def signed(value: float) -> str:
+    """number() with a plus where it is not below zero: "+3.0", "−0.5", "+0.0"."""
+    text = number(value)
+    return text if text.startswith(MINUS) else f"+{text}"
 
 
 def span(low: float, high: float) -> str:
@@ -71,16 +77,64 @@ def stamps(comparison: Comparison) -> list[str]:
         shown = ", ".join(what[:4]) + (f" and {len(what) - 4} more" if len(what) > 4 else "")
         found.append(f"MADE DIFFERENTLY, compared all the same: {shown}.")
     for pair in comparison.pairs:
+        if pair.nothing_in_common:
+            found.append(
+                f"{shorten(pair.name, 60)}: NOTHING IN COMMON, no metric has a value for both models."
+            )
+        elif pair.nothing_paired:
+            tasks = len(pair.tasks) + len(pair.unpaired)
+            found.append(
+                f"{shorten(pair.name, 60)}: NO SAMPLE PAIRED in any of {tasks} shared tasks: "
+                "deviations only, nothing says whether they are real."
+            )
         if pair.without_effect:
             found.append(
                 f"{shorten(pair.name, 60)} HARDLY DIFFERS: {pair.same[0]:,} of {pair.same[1]:,} answers are"
                 " the base's word for word. An adapter without effect, or the same weights twice?"
             )
-    missing = sorted({c for p in comparison.pairs for r in p.rows.values() for c in r.missing})
+    missing = {c for p in comparison.pairs for r in p.rows.values() for c in r.missing}
     if missing:
-        effect = "counted as 0" if comparison.missing_rule == "zero" else "left out"
-        found.append(f"{len(missing)} missing metric(s), {effect}, hatched.")
+        shown = {c for p in comparison.pairs for r in p.rows.values() for c in r.columns}
+        many = f"{len(missing)} of {len(shown)} metrics missing"
+        found.append(
+            f"{many}, counted as 0: averages are diluted; --missing exclude leaves them out. Hatched."
+            if comparison.missing_rule == "zero"
+            else f"{many}, left out. Hatched."
+        )
     return found
+
+
+def present_words(row: RowResult) -> list[str]:
+    """["4 of 6 metrics", "2 counted as 0"]: what a row's mean rests on. Left out are missing entries under
+    `exclude`, bases of 0 and, where asked for, low bases."""
+    words = [f"{row.present} of {row.expected} metrics"]
+    if row.zeros:
+        words.append(f"{row.zeros} counted as 0")
+    left_out = row.expected - row.present - row.zeros
+    if left_out and row.mean is not None:
+        words.append(f"{left_out} left out")
+    return words
+
+
+def low_base_lines(comparison: Comparison) -> list[str]:
+    """One line an adapted model whose averages rest on bases too low for a percent: what they would be
+    without."""
+    lines = []
+    for pair in comparison.pairs:
+        groups = [
+            f"{g.key} {number(g.mean)} % (without those in {', '.join(g.low_rows)}: "
+            + ("n/a)" if g.mean_without_low is None else f"{number(g.mean_without_low)} %)")
+            for g in pair.groups.values()
+            if g.mean is not None and g.low_rows and _reads_otherwise(g.mean, g.mean_without_low)
+        ]
+        if groups:
+            name = f"{shorten(pair.name, 60)}: " if len(comparison.pairs) > 1 else ""
+            lines.append(f"{name}Averages that rest on bases too low for a percent: {'; '.join(groups)}.")
+    return lines
+
+
+def _reads_otherwise(mean: float, without: float | None) -> bool:
+    return without is None or number(mean) != number(without)
 
 
 def shorten(name: str, width: int) -> str:
@@ -94,7 +148,7 @@ def points_text(metric: MetricResult) -> str:
     if metric.points is None:
         return "n/a"
     scale, unit = (100, "points") if metric.unit == "share" else (1, metric.unit.split(" ")[0])
-    text = f"{scale * metric.points:+.1f} {unit}"
+    text = f"{signed(scale * metric.points)} {unit}"
     if metric.points_low is not None:
-        text += f" [{scale * metric.points_low:+.1f}, {scale * metric.points_high:+.1f}]"
+        text += f" [{signed(scale * metric.points_low)}, {signed(scale * metric.points_high)}]"
     return text
