@@ -43,6 +43,8 @@ def visible_answer(text: str) -> tuple[str, str]:
 def trimmed(text: str) -> str:
     """The text without white space and zero-width characters around it and end-of-turn tokens behind it."""
     text = text.strip(_UNSEEN)
+    if not text.endswith(">"):
+        return text  # every end-of-turn token ends so
     # HTML's struck-out text ends as LLaMA's turns do
     tokens = tuple(token for token in _END_OF_TURN if token != "</s>" or "<s>" not in text)
     end = len(text)

@@ -2,7 +2,7 @@
 
     python tests/benchmarks/bench_loading.py [MEGABYTES]
 
-Example output: loads 412 MB/s, bare loop 448 MB/s, ratio 0.92; peak memory 61 MB.
+Example output: jsonl: 502 MB, loads 347 MB/s, peak memory 206 MB; bare json.loads loop 495 MB/s, ratio 0.70
 """
 
 from __future__ import annotations
