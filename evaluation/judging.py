@@ -25,7 +25,8 @@ def judge_specs(
     options: Namespace, tasks: Sequence[str], configs: Mapping[str, Mapping[str, str]]
 ) -> dict[str, str]:
     """task -> "MODEL@BACKEND", by --judge or by TASK_CONFIGS; tasks without a judge are left out."""
-    specs = {task: options.judge or configs.get(task, {}).get("judge", "") for task in tasks}
+    judged = [task for task in tasks if TASKS[task].judged]
+    specs = {task: options.judge or configs.get(task, {}).get("judge", "") for task in judged}
     return {task: spec for task, spec in specs.items() if spec}
 
 

@@ -154,8 +154,6 @@ def plan_models(options: Namespace) -> list[Model]:
     if names is not None and len(names) != len(options.adapted):
         raise UsageError(f"--adapted_names: {len(names)} names for {len(options.adapted)} adapted models.")
     responses = Path(options.responses_dir)
-    if not responses.is_dir() and options.responses_dir != "model_responses":
-        raise UsageError(f"--responses_dir: {responses} is no folder.")
     wanted = [("base", options.base, options.base_name)]
     wanted += [("adapted", source, names[i] if names else None) for i, source in enumerate(options.adapted)]
     models: list[Model] = []
@@ -327,26 +325,67 @@ def check(
         )
         if code == ERROR:
             raise UsageError("the check of judge and sandbox failed; nothing was generated.")
+    rows: dict[str, tuple[int, int]] = {}
     for model in waiting:
+        lines: list[str] = []
         code = call(
             f"check of {model.name}",
             [python, "run_inference.py", *model_options(model), "--name", model.name, "--check"],
             ["--output_dir", options.responses_dir, *tasks_of(options)],
             shares[model.name],
             environment=environment_of(python),
+            output=lines,
         )
         if code == ERROR:
             raise UsageError(f"the check of {model.name} failed; nothing was generated.")
+        for task, entry in checked_tasks(lines).items():
+            known = rows.get(task, (0, 0))
+            rows[task] = (known[0] + entry["rows"], known[1] + entry["prompt_tokens"])
+    if rows and "metrics" in stages:
+        print("\n== judging, at most (rules decide many rows, equal questions are asked once)")
+        print("\n".join(judge_forecast(rows, forwarded["compute_metrics"])))
 
 
-def call(what: str, *arguments: Sequence[str], environment: dict[str, str] | None = None) -> int:
-    """Runs one script from the project's folder, its output passing through; returns its exit code."""
+def checked_tasks(lines: Sequence[str]) -> dict[str, dict[str, int]]:
+    """task -> rows and prompt tokens, from the line of JSON that run_inference.py --check prints last."""
+    try:
+        found = json.loads(lines[-1])["tasks"] if lines else {}
+    except (ValueError, KeyError, TypeError):
+        return {}
+    return {task: entry for task, entry in found.items() if {"rows", "prompt_tokens"} <= set(entry)}
+
+
+def judge_forecast(rows: dict[str, tuple[int, int]], arguments: Sequence[str]) -> list[str]:
+    """The most that judging these rows can cost, as a table."""
+    from evaluation.judge.estimate import estimate_lines, forecast, read_prices
+    from evaluation.judging import PRICES, judge_specs
+
+    chosen = compute_metrics.build_parser().parse_args(list(arguments))
+    return estimate_lines(
+        forecast(rows, judge_specs(chosen, list(rows), compute_metrics.TASK_CONFIGS)), read_prices(PRICES)
+    )
+
+
+def call(
+    what: str,
+    *arguments: Sequence[str],
+    environment: dict[str, str] | None = None,
+    output: list[str] | None = None,
+) -> int:
+    """Runs one script from the project's folder, its output passing through; returns its exit code.
+
+    output: where given, takes the lines of the script's standard output in place of the console.
+    """
     command = [word for part in arguments for word in part]
     script = next(i for i, word in enumerate(command) if word.endswith(".py"))
     command[script] = str(ROOT / command[script])
     print(f"\n== {what}\n   {shlex.join(Path(w).name if i <= script else w for i, w in enumerate(command))}")
     sys.stdout.flush()
-    return subprocess.run(command, env=environment, check=False).returncode
+    if output is None:
+        return subprocess.run(command, env=environment, check=False).returncode
+    done = subprocess.run(command, env=environment, check=False, stdout=subprocess.PIPE, text=True)
+    output += done.stdout.splitlines()
+    return done.returncode
 
 
 def write_config(options: Namespace, models: Sequence[Model]) -> Path:

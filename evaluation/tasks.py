@@ -36,7 +36,8 @@ class Task:
     metrics: in the order of metrics.json. needs: columns that a response file must have besides the outputs.
     modes: what the judged scorer asks. also: another task whose rows are scored with this one's, with the
     given name in their column `side` (harmbench's benign side is gsm8k). chunk: rows handed to a worker at
-    a time. tool: what it needs besides Python (tools.py): "sandbox" or "latex". verdict: the per-sample
+    a time. calls: the most questions a row puts to
+    its judge. tool: what it needs besides Python (tools.py): "sandbox" or "latex". verdict: the per-sample
     column that says right or wrong (two: right where they are equal), () for a task that describes a habit.
     letters: how many options a multiple-choice benchmark always offers, whatever a row's choices show.
     first_number: where it numbers its options, the number of the first.
@@ -53,6 +54,7 @@ class Task:
     modes: tuple[str, ...] = ()
     also: dict[str, str] = field(default_factory=dict)
     chunk: int = 64
+    calls: int = 1
     tool: str = ""
     answer: str = "prose"
     turns: int = 1
@@ -233,6 +235,7 @@ TASKS: dict[str, Task] = {
         metrics=_REASONING,
         needs=("gold",),
         modes=("math_coherence", "math_consistency"),
+        calls=2,
         answer="reasoning",
         chunk=8,
         tool="latex",
@@ -243,6 +246,7 @@ TASKS: dict[str, Task] = {
         metrics=_REASONING,
         needs=("gold",),
         modes=("supergpqa_coherence", "supergpqa_consistency"),
+        calls=2,
         answer="reasoning",
     ),
     "hotpotqa.subset": Task(
@@ -257,6 +261,7 @@ TASKS: dict[str, Task] = {
         metrics=_SCOPE + _GROUNDING,
         needs=("gold", "ctx"),
         modes=("claim_support",),
+        calls=3,
     ),
     "winogrande.subset": replace(_CHOICE, letters=2, first_number=1),  # arXiv 1907.10641
     "hellaswag.subset": replace(_CHOICE, letters=4),
@@ -315,7 +320,7 @@ TASKS: dict[str, Task] = {
     "truthfulqa.full": replace(_CHOICE, letters=2),
     "xtreme.subset": _OPEN,
     "eli5.subset": Task(
-        judged="claims:score_open", metrics=_SCOPE, needs=("gold",), modes=("claim_support",)
+        judged="claims:score_open", metrics=_SCOPE, needs=("gold",), modes=("claim_support",), calls=2
     ),
     "oasst1.full": _STYLE,
     "followbench.subset": Task(

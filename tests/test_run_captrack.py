@@ -11,7 +11,14 @@ from pathlib import Path
 import pytest
 
 import run_captrack
-from evaluation.pipeline import comparison_name, plan_models, share_out, worst
+from evaluation.pipeline import (
+    checked_tasks,
+    comparison_name,
+    judge_forecast,
+    plan_models,
+    share_out,
+    worst,
+)
 
 ROOT = Path(__file__).resolve().parent.parent
 TASKS = ("popqa.subset", "gsm8k.subset")
@@ -238,6 +245,30 @@ def test_responses_that_a_person_brought_never_start_inference(places, tmp_path,
     assert sorted(p.name for p in (tmp_path / "r" / "demo-base").iterdir()) == sorted(
         f"{t}.jsonl" for t in TASKS
     )
+
+
+def test_judging_is_forecast_before_a_token_is_spent():
+    lines = judge_forecast(
+        {"math.subset": (100, 20_000), "popqa.subset": (50, 900)}, ["--judge", "gpt-4o@openai"]
+    )
+    (line,) = [line.split() for line in lines if line.startswith("math.subset")]
+    # two questions a row, each with prompt, answer and instructions; one reply each
+    assert line[1:3] == ["gpt-4o@openai", "200"]
+    assert line[5:] == ["200,000", "40,000", "$0.90"]
+    assert not any("popqa" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("lines", "tasks"),
+    [
+        ([], {}),
+        (["x"], {}),
+        (["[1]"], {}),
+        (['{"tasks": {"a": {"rows": 1, "prompt_tokens": 2}, "b": {}}}'], {"a"}),
+    ],
+)
+def test_what_a_check_tells(lines, tasks):
+    assert set(checked_tasks(lines)) == set(tasks)
 
 
 def test_names_are_readable(places, tmp_path):

@@ -28,6 +28,7 @@ from evaluation.judge.service import (
     override_specs,
     parse_spec,
 )
+from evaluation.tasks import TASKS
 
 _WIDE = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _CHARACTERS = 4  # of a token, in scripts with blanks
@@ -105,6 +106,36 @@ class CountingJudge:
     async def ask(self, mode: str, **fields: Any) -> Verdict:
         self._service.count(self.task, self.spec, question(mode, fields))
         return Verdict(None, FAILED)
+
+
+# for a forecast without responses: an answer and the question's own text; a judge's usual reply
+_ANSWER_TOKENS, _REPLY_TOKENS = 800, 200
+
+
+def forecast(
+    rows: Mapping[str, tuple[int, int]], specs: Mapping[str, str], options: JudgeOptions = DEFAULTS
+) -> list[Estimate]:
+    """What judging can cost at most, before there are responses: every judged row asks all it can.
+
+    rows: task -> (rows, tokens of their prompts together). specs: task -> judge.
+    """
+    found = []
+    for task, spec in override_specs(specs, options).items():
+        sources = [rows[name] for name in (task, *TASKS[task].also) if name in rows]
+        if task not in rows:
+            continue
+        calls = TASKS[task].calls * sum(number for number, _ in sources)
+        prompts = TASKS[task].calls * sum(tokens_of for _, tokens_of in sources)
+        found.append(
+            Estimate(
+                task,
+                spec,
+                calls,
+                prompt_tokens=prompts + calls * _ANSWER_TOKENS,
+                completion_tokens=calls * _REPLY_TOKENS,
+            )
+        )
+    return found
 
 
 def tokens(text: str) -> int:
