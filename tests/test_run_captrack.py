@@ -278,3 +278,31 @@ def test_names_are_readable(places, tmp_path):
     models = plan_models(options)
     assert [m.name for m in models] == ["org__model-7b", "demo-adapted"]
     assert comparison_name(models[0], models[1:]) == "org__model-7b_vs_demo-adapted"
+
+
+@pytest.fixture(scope="module")
+def demo_results(tmp_path_factory):
+    """A working folder with absolute_metrics/ of both demo models, all 37 tasks, judged offline."""
+    import compute_metrics
+
+    folder = tmp_path_factory.mktemp("demo")
+    for name in ("demo-base", "demo-adapted"):
+        places = [
+            "--data_dir",
+            str(ROOT / "model_responses"),
+            "--output_dir",
+            str(folder / "absolute_metrics"),
+        ]
+        assert compute_metrics.main(["--model_name", name, *places, "--judge", "overlap@builtin"]) == 0
+    return folder
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "configs").glob("*example*.yaml")), ids=lambda p: p.stem)
+def test_every_example_runs_on_the_demo(demo_results, path, monkeypatch, capfd):
+    import compare_models
+
+    monkeypatch.chdir(demo_results)
+    code = compare_models.main(["--config", str(path), "--figure_format", "png"])
+    # six samples a task cannot pass a gate, and must not fail one
+    assert code == (3 if path.stem == "gate_example" else 0)
+    assert list(demo_results.rglob("relative_differences_heatmap.png"))
