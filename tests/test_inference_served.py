@@ -529,7 +529,7 @@ def test_addresses_have_readable_names_and_options_of_the_other_kind_stay_away()
     assert address.name_of("http://h:1/v1#org/m") == "org__m"
     assert address.name_of("http://h:1/v1#/data/models/m") == "data__models__m"
     assert address.split("org/model") is None
-    from evaluation.pipeline import Model, inference_options_of, model_options
+    from evaluation.models import Model, inference_options_of, model_options
 
     base = Model("base", "org/m", "a", Path("a"), "absent")
     tuned = Model("adapted", "http://h:1/v1#m", "b", Path("b"), "absent")

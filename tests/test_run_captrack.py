@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 import run_captrack
+from evaluation.models import plan_models
 from evaluation.pipeline import (
     checked_tasks,
     comparison_name,
     judge_forecast,
-    plan_models,
     share_out,
     worst,
 )
