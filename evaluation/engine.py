@@ -234,16 +234,16 @@ def cut(text: str, limit: int) -> str:
 # ------------------------------------------------------------------------------------------------ judged part
 
 
-class _Recorder:
+class Recorder:
     """A judge that notes what it was asked for one sample: the scorer need not."""
 
     def __init__(self, judge: Judge) -> None:
         self.judge = judge
-        self.asked: list[dict[str, Any]] = []
+        self.judgements: list[dict[str, Any]] = []
 
     async def ask(self, mode: str, **fields: Any) -> Verdict:
         verdict = await self.judge.ask(mode, **fields)
-        self.asked.append(
+        self.judgements.append(
             {
                 "mode": mode,
                 "value": verdict.value,
@@ -261,7 +261,7 @@ async def run_judged(
     gate = asyncio.Semaphore(_ROWS_AT_ONCE)
 
     async def one(run: TaskRun, position: int, row: Row, by_rules: dict[str, Any]) -> None:
-        recorder = _Recorder(judge_of(run.task))
+        recorder = Recorder(judge_of(run.task))
         try:
             score = await score_by_judge(row, by_rules, recorder)
         except Exception as error:  # told per row: see TaskRun.errors
@@ -271,8 +271,8 @@ async def run_judged(
             gate.release()
         score.pop("pending", None)
         run.samples[position].update(score)
-        if recorder.asked:
-            run.samples[position]["judgements"] = json.dumps(recorder.asked, ensure_ascii=False)
+        if recorder.judgements:
+            run.samples[position]["judgements"] = json.dumps(recorder.judgements, ensure_ascii=False)
         progress(1)
 
     async with asyncio.TaskGroup() as group:

@@ -30,7 +30,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from evaluation.files import whole_file, write_json
+from evaluation.files import whole_file
 from evaluation.taxonomy import CAPABILITIES, COLUMN_BY_NAME, COLUMNS
 
 FIXED_COLUMNS = (
@@ -263,11 +263,6 @@ def _number(cell: str, path: Path, column: str) -> float | None:
     if value in (float("inf"), float("-inf")):
         raise ResultError(f"{path}, row 2, column {column!r}: infinite. Compute the metrics again.")
     return value
-
-
-def write_run(path: Path, run: dict[str, Any]) -> None:
-    """run.json; see engine.py for its keys."""
-    write_json(path, run)
 
 
 def write_capabilities(path: Path, values: dict[str, float | None]) -> None:

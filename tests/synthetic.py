@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.results import SampleTable, write_metrics_csv, write_run, write_samples
+from evaluation.files import write_json
+from evaluation.results import SampleTable, write_metrics_csv, write_samples
 from evaluation.tasks import TASKS, Metric
 from evaluation.taxonomy import COLUMNS
 
@@ -135,7 +136,7 @@ def write_result(
         "demo_judge": False,
         "inference": None,
     }
-    write_run(folder / "run.json", {**base, **(run or {})})
+    write_json(folder / "run.json", {**base, **(run or {})})
     return folder
 
 

@@ -20,11 +20,12 @@ from pathlib import Path
 import pytest
 from support import ROOT, golden_rows
 
+from evaluation.engine import Recorder
 from evaluation.judge.backends import Connection, Failure, Reply, builtin
 from evaluation.judge.cache import FILE, Cache, key
 from evaluation.judge.modes import question
 from evaluation.judge.pool import LOST_IN_A_ROW, START, Limit, Pool
-from evaluation.judge.service import DEFAULTS, JudgeFatal, JudgeOptions, JudgeService, Recorder
+from evaluation.judge.service import DEFAULTS, JudgeFatal, JudgeOptions, JudgeService
 from evaluation.scoring import score_row
 from tests.test_judge_backends import FakeTime
 

@@ -46,10 +46,6 @@ _INFERENCE = (
 _INFERENCE_TASK = (("rows", "rows generated (--limit)"), ("data_sha256", "rows of the data set"))
 
 
-class MismatchError(ValueError):
-    """Two results were made differently and nobody said that this is meant."""
-
-
 def differences(base: ModelResult, adapted: ModelResult) -> tuple[Difference, ...]:
     """Everything in which two results are known to have been made differently."""
     if base.run is None and adapted.run is None:

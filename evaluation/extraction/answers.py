@@ -50,12 +50,6 @@ _STARS = re.compile(r"(?<![A-Za-z0-9)\]}\\*])\*+(?=[^\s*])|(?<=[^\s*\\])\*+(?![A
 _WIDE_STARS = re.compile(r"(?<!\*)\*\*(?!\*)")
 _UNDERLINES = re.compile(r"(?<![\w\\}_])_{1,3}(?=[^\s_])|(?<=[^\s_\\])_{1,3}(?![\w{\\_])")
 _CODE = re.compile(r"(?<!`)`{1,2}(?!`)|~~")
-_CONCLUSION = re.compile(
-    r"^(?:and\s|but\s)?(?:so|thus|therefore|hence|consequently|in\sconclusion|to\sconclude|finally"
-    r"|in\ssummary|overall|"
-    r"in\stotal|altogether|we\sconclude|it\sfollows|this\smeans|conclusion)\b[\s,:;]{0,4}(?:that\b\s?)?",
-    re.IGNORECASE,
-)
 _CONTENT = re.compile(r"\S[^\n]{0,1999}")
 _LONGEST_BOX = 4000  # nested boxes by the thousand must not cost quadratic memory
 _SENTENCE_END = re.compile(
@@ -178,16 +172,6 @@ def before_next_question(text: str) -> str:
     else all."""
     match = _NEXT_QUESTION.search(text)
     return text[: match.start()] if match else text
-
-
-def last_conclusion(text: str) -> str | None:
-    """The last sentence that opens with a word of conclusion (so, thus, therefore, finally …), without that
-    word."""
-    for sentence in reversed(sentences(strip_markup(text))):
-        match = _CONCLUSION.match(sentence)
-        if match:
-            return sentence[match.end() :].strip()
-    return None
 
 
 def json_answer(text: str, keys: tuple[str, ...] = ("answer", "final_answer", "choice", "option")) -> Any:

@@ -367,21 +367,6 @@ class TaskJudge:
         return await self._service.verdict(self.task, self.spec, question(mode, fields))
 
 
-class Recorder:
-    """A judge for one row that keeps what was said, as the sample tables' "judgements" want it."""
-
-    def __init__(self, judge: Any):
-        self._judge = judge
-        self.judgements: list[dict[str, Any]] = []
-
-    async def ask(self, mode: str, **fields: Any) -> Verdict:
-        verdict = await self._judge.ask(mode, **fields)
-        self.judgements.append(
-            {"mode": mode, "value": verdict.value, "status": verdict.status, "reply": verdict.reply}
-        )
-        return verdict
-
-
 def _kept(cache: Cache, mark: str, asked: Question) -> Reply | None:
     """The reply on disk; None also for one that is no longer read as a whole verdict."""
     kept = cache.get(mark)
